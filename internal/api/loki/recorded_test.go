@@ -3,120 +3,36 @@ package loki
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
-	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/shaledb/shale/internal/api/loki/lokitest"
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/read/readtest"
 )
 
 // A Loki 3.7 that is empty, with auth_enabled and querier.multi_tenant_queries_enabled, and without
 // discover_log_levels and discover_service_name in its limits_config.
-var lokiURL = flag.String("loki", "", "a Loki whose answers are to be recorded")
+var lokiURL = flag.String("loki", "", "a Loki whose responses are to be recorded")
 
-// recordings are the files of Loki's responses, each with its requests.
-var recordings = map[string]func(begin int64) []*recorded{
-	"testdata/loki.json":         recordedRequests,
-	"testdata/loki_numbers.json": recordedNumbers,
-}
-
-// recording is what a Loki said at a time, in Unix seconds: that of the first line.
-type recording struct {
-	At       int64       `json:"at"`
-	Requests []*recorded `json:"requests"`
-}
-
-// recorded is a request with Loki's response, without statistics.
-type recorded struct {
-	Path   string     `json:"path"`
-	Params url.Values `json:"params,omitempty"`
-	// Tenant is anonymous if empty. Loki needs it in the request.
-	Tenant     string `json:"tenant,omitempty"`
-	Categorize bool   `json:"categorize,omitempty"`
-	Status     int    `json:"status"`
-	Type       string `json:"type"`
-	Body       string `json:"body"`
-}
-
-func (r *recorded) name() string {
-	return fmt.Sprintf("%s %s %s %v", r.Path, r.Params.Encode(), r.Tenant, r.Categorize)
-}
-
-// different are the requests whose responses differ on purpose, each with the reason.
-func different(r *recorded) string {
-	q := r.Params.Get("query")
-	switch {
-	case strings.HasPrefix(r.Path, legacy+"label") && r.Status == http.StatusOK:
-		return "Loki gives another form and no values, unless its frontend.encoding is protobuf"
-	case r.Path == current+"series" && strings.Contains(r.Tenant, "|") && strings.Contains(r.Body, `"__tenant_id__":"own"`):
-		return "Loki shows a stream's own label of the tenant's name, and a tenant less"
-	case strings.HasPrefix(r.Body, "rpc error"):
-		return "Loki shows a code of gRPC before the text"
-	case r.Path == current+"index/stats" && r.Status == 200:
-		return "Loki does not count what it has in memory"
-	case r.Path == legacy+"query" && r.Params.Has("regexp") && (strings.HasSuffix(q, `|~ "("`) || strings.Contains(q, "ip(")):
-		return "of filters that follow each other Loki shows all when one is wrong"
-	case strings.Contains(r.Body, `"resultType":"scalar"`):
-		return "Loki takes milliseconds for seconds"
-	case r.Status == http.StatusInternalServerError && strings.Contains(r.Body, "many-to-many matching not allowed"):
-		return "Loki takes an error of a query for one of its own"
-	case strings.HasPrefix(r.Path, current+"index/volume") && r.Status == http.StatusOK && regexp.MustCompile(`"app":("a"|"")|"host"`).MatchString(r.Body):
-		return "Loki counts structured metadata, too"
-	case strings.HasPrefix(r.Path, current+"index/volume") && strings.Contains(r.Tenant, "|") && (strings.Contains(q, "__tenant_id__") || q == "{}"):
-		return "Loki does not show tenants in volumes"
-	case r.Path == current+"tail" && r.Status == 400 && strings.HasPrefix(r.Body, "Bad Request"):
-		return "Loki goes on to the websocket, and refuses behind it"
-	case strings.ContainsAny(r.Tenant, " /") || strings.HasPrefix(r.Tenant, ".") || len(r.Tenant) > 100:
-		return "tenants are refused in words of our own"
-	case strings.Contains(r.Body, "the query time range exceeds the limit"):
-		return "a range may be as long as it likes"
-	}
-	return ""
-}
-
-// recordedLines are the stored lines: stream, nanoseconds after the first line, text, metadata.
-func recordedLines(begin int64) (all []struct {
-	labels, metadata model.Labels
-	at               int64
-	text             string
-}) {
-	add := func(labels model.Labels, at int64, text string, metadata model.Labels) {
-		all = append(all, struct {
-			labels, metadata model.Labels
-			at               int64
-			text             string
-		}{labels, metadata, begin*1e9 + at, text})
-	}
-	a1, a2, b := model.LabelsOf("app", "a", "host", "1"), model.LabelsOf("app", "a", "host", "2"), model.LabelsOf("app", "b")
-	add(a1, 0, "first of a", nil)
-	add(a1, 1e9, "second of a", model.LabelsOf("trace", "t1", "user", "ä<>&\n"))
-	add(a1, 2e9+1, `level=info msg="hi there" dur=10ms`, nil)
-	add(a2, 3e9, `{"level":"error","status":500,"app":"inner","n":{"x":1}}`, model.LabelsOf("trace", "t2"))
-	add(a2, 4e9, "quoted \" \\ \n\t\x00 <b>&\u2028 end", nil)
-	add(b, 5e9, "of b", nil)
-	add(b, 6e9, "last of b", nil)
-	add(model.LabelsOf("__tenant_id__", "own", "app", "own"), 7e9, "a label of the tenant's name", nil)
-	return all
+// recordings are the requests by the names of suites.
+var recordings = map[string]func(begin int64) []*lokitest.Request{
+	"loki.json":         recordedRequests,
+	"loki_numbers.json": recordedNumbers,
+	"detected.json":     detectedRequests,
 }
 
 // recordedRequests are the requests without their responses.
-func recordedRequests(begin int64) (all []*recorded) {
-	add := func(path string, pairs ...string) *recorded {
-		r := &recorded{Path: path, Params: url.Values{}}
+func recordedRequests(begin int64) (all []*lokitest.Request) {
+	add := func(path string, pairs ...string) *lokitest.Request {
+		r := &lokitest.Request{Path: path, Params: url.Values{}}
 		for i := 0; i < len(pairs); i += 2 {
 			r.Params.Add(pairs[i], pairs[i+1])
 		}
@@ -124,7 +40,7 @@ func recordedRequests(begin int64) (all []*recorded) {
 		return r
 	}
 	start, end := fmt.Sprint(begin-10), fmt.Sprint(begin+60)
-	lines := func(query string, pairs ...string) *recorded {
+	lines := func(query string, pairs ...string) *lokitest.Request {
 		return add(queryPath, append([]string{"query", query, "start", start, "end", end}, pairs...)...)
 	}
 	for _, q := range []string{`{app="a"}`, `{app=~".+"}`, `{app="none"}`, `{app="a"} |= "second"`, `{app="a"} | json`, `{app="a"} | logfmt`, `{app="a"} | json | level="error"`,
@@ -206,10 +122,10 @@ func recordedRequests(begin int64) (all []*recorded) {
 }
 
 // recordedNumbers are requests for numbers.
-func recordedNumbers(begin int64) (all []*recorded) {
+func recordedNumbers(begin int64) (all []*lokitest.Request) {
 	start, end, at := fmt.Sprint(begin-10), fmt.Sprint(begin+60), fmt.Sprint(begin+30)
-	add := func(path, query string, pairs ...string) *recorded {
-		r := &recorded{Path: current + path, Params: url.Values{"query": {query}}}
+	add := func(path, query string, pairs ...string) *lokitest.Request {
+		r := &lokitest.Request{Path: current + path, Params: url.Values{"query": {query}}}
 		if path == "query" {
 			r.Params.Set("time", at)
 		} else {
@@ -252,70 +168,6 @@ func recordedNumbers(begin int64) (all []*recorded) {
 	return all
 }
 
-// do sends a request to a server, or to the handler if server is empty.
-func (r *recorded) do(server string, h http.Handler) (status int, contentType, body string, err error) {
-	request, err := http.NewRequest(http.MethodGet, server+r.Path+"?"+r.Params.Encode(), nil)
-	if err != nil {
-		return 0, "", "", err
-	}
-	if r.Tenant == "" {
-		r.Tenant = model.DefaultTenant
-	}
-	request.Header.Set("X-Scope-OrgID", r.Tenant)
-	if r.Categorize {
-		request.Header.Set("X-Loki-Response-Encoding-Flags", categorizeLabels)
-	}
-	if h != nil {
-		out := httptest.NewRecorder()
-		h.ServeHTTP(out, request)
-		return out.Code, out.Header().Get("Content-Type"), withoutStats(out.Body.String()), nil
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return 0, "", "", err
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	return response.StatusCode, response.Header.Get("Content-Type"), withoutStats(string(text)), err
-}
-
-// withoutStats removes the statistics from a response and sorts its unordered parts. Text stays as it is.
-func withoutStats(body string) string {
-	var v map[string]any
-	if json.Unmarshal([]byte(body), &v) != nil {
-		return body
-	}
-	delete(v, "stats")
-	sorted := func(list any) {
-		if l, ok := list.([]any); ok {
-			slices.SortFunc(l, func(a, b any) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
-		}
-	}
-	if data, ok := v["data"].(map[string]any); ok {
-		delete(data, "stats")
-		sorted(data["result"])
-	}
-	sorted(v["data"])
-	sorted(v["streams"])
-	out, err := json.Marshal(v)
-	if err != nil {
-		return body
-	}
-	return string(out)
-}
-
-// record pushes the lines to a Loki and saves its responses.
-func record(t *testing.T, path string, requests func(int64) []*recorded) {
-	r := recording{At: time.Now().Unix() - 100}
-	r.Requests = requests(r.At)
-	for _, l := range recordedLines(r.At) {
-		for _, tenant := range []string{model.DefaultTenant, "t1", "t2"} {
-			pushToLoki(t, tenant, l.labels, l.metadata, l.at, l.text)
-		}
-	}
-	r.save(t, path)
-}
-
 // pushToLoki pushes a line.
 func pushToLoki(t *testing.T, tenant string, labels, metadata model.Labels, at int64, text string) {
 	object := func(l model.Labels) map[string]string {
@@ -347,11 +199,18 @@ func pushToLoki(t *testing.T, tenant string, labels, metadata model.Labels, at i
 	}
 }
 
-// save asks Loki for the responses and writes them to a file.
-func (r *recording) save(t *testing.T, path string) {
+// record pushes the lines to a Loki and saves its responses.
+func record(t *testing.T, s *lokitest.Suite) {
+	r := lokitest.Recording{At: time.Now().Unix() - 100}
+	r.Requests = recordings[s.Name](r.At)
+	for _, l := range s.Lines(r.At) {
+		for _, tenant := range lokitest.Tenants() {
+			pushToLoki(t, tenant, l.Labels, l.Metadata, l.Time, l.Text)
+		}
+	}
 	for _, q := range r.Requests {
 		var err error
-		if q.Status, q.Type, q.Body, err = q.do(*lokiURL, nil); err != nil {
+		if q.Status, q.Type, q.Body, err = q.Do(*lokiURL, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -361,63 +220,28 @@ func (r *recording) save(t *testing.T, path string) {
 	}
 	// A request a line, so that a change can be seen.
 	text = append(bytes.ReplaceAll(text, []byte(`{"path":`), []byte("\n"+`{"path":`)), '\n')
-	if err := os.WriteFile(path, text, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join("lokitest", "testdata", s.Name), text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-}
-
-// readRecording reads the responses of a Loki from a file.
-func readRecording(t *testing.T, path string) *recording {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	all := &recording{}
-	if err := json.Unmarshal(text, all); err != nil {
-		t.Fatal(err)
-	}
-	return all
 }
 
 // TestRecorded repeats the requests to a real Loki: the responses are the same, except where they differ on
-// purpose.
+// purpose. With -loki it records new responses instead.
 func TestRecorded(t *testing.T) {
-	for path, requests := range recordings {
-		t.Run(filepath.Base(path), func(t *testing.T) {
+	for _, s := range lokitest.Suites() {
+		t.Run(s.Name, func(t *testing.T) {
 			if *lokiURL != "" {
-				record(t, path, requests)
+				record(t, &s)
+				return
 			}
-			compareRecorded(t, path)
+			all := s.Read(t)
+			w := newWorld(t, func(o *Options) { o.Now = func() time.Time { return time.Unix(all.At+100, 0) } })
+			for _, l := range s.Lines(all.At) {
+				for _, tenant := range lokitest.Tenants() {
+					w.memory.AddText(tenant, l.Labels.Key(7, model.Logs), l.Labels, readtest.Line{Time: l.Time, Text: l.Text, Metadata: l.Metadata})
+				}
+			}
+			s.Compare(t, all, w)
 		})
 	}
-}
-
-func compareRecorded(t *testing.T, path string) {
-	all := readRecording(t, path)
-	w := newWorld(t, func(o *Options) { o.Now = func() time.Time { return time.Unix(all.At+100, 0) } })
-	for _, l := range recordedLines(all.At) {
-		for _, tenant := range []string{model.DefaultTenant, "t1", "t2"} {
-			w.memory.AddText(tenant, l.labels.Key(7, model.Logs), l.labels, readtest.Line{Time: l.at, Text: l.text, Metadata: l.metadata})
-		}
-	}
-	same := 0
-	for _, r := range all.Requests {
-		status, contentType, body, err := r.do("", w)
-		if err != nil {
-			t.Fatal(err)
-		}
-		equal := status == r.Status && strings.EqualFold(contentType, r.Type) && body == r.Body
-		switch reason := different(r); {
-		case equal && reason != "":
-			t.Errorf("%s: is the same, and is said to differ: %s", r.name(), reason)
-		case equal:
-			same++
-		case reason == "":
-			t.Errorf("%s: %d %s\n%s", r.name(), status, contentType, cmp.Diff(fmt.Sprintln(r.Status, r.Type, r.Body), fmt.Sprintln(status, contentType, body)))
-		}
-	}
-	if same < len(all.Requests)*3/4 {
-		t.Error(errors.New("most answers differ"))
-	}
-	t.Logf("%d of %d answers are the same", same, len(all.Requests))
 }

@@ -10,13 +10,14 @@ import (
 	"testing"
 
 	"github.com/shaledb/shale/internal/read/logql/logqltest"
+	"github.com/shaledb/shale/test/objectstores"
+	"github.com/shaledb/shale/test/stagetest"
 )
 
 var (
 	count = flag.Int("queries", 20000, "random queries, asked at each stage of storage")
 	sets  = flag.Int("sets", 60, "random data sets")
 	seed  = flag.Uint64("seed", 1, "of the random queries and data sets")
-	last  = flag.Int("stages", 100, "of storage that are compared")
 	show  = flag.Int("show", 10, "differences that are printed")
 )
 
@@ -32,28 +33,18 @@ type asked struct {
 func TestRandom(t *testing.T) {
 	data := logqltest.Datasets(*sets, 120, *seed)
 	all := ask(t, data, *count)
-	s, err := openShale()
-	if err != nil {
-		t.Fatal(err)
-	}
 	j := judge{t: t}
-	for _, stage := range stages()[:min(*last, len(stages()))] {
-		if err := stage.reach(s, data); err != nil {
-			t.Fatalf("%s: %v", stage.name, err)
-		}
-		j.begin(stage.name)
+	stagetest.Each(t, new(objectstores.Places), logqltest.Begin+3*logqltest.Span, stagetest.Datasets(data), func(t *testing.T, s *stagetest.Store) {
+		j.begin(t.Name())
 		for i := range all {
-			j.compare(&all[i], logqltest.Run(context.Background(), s.logql, all[i].data.Name, &all[i].query))
+			j.compare(&all[i], logqltest.Run(context.Background(), s.LogQL, all[i].data.Name, &all[i].query))
 		}
-		objects, err := s.blocks()
+		objects, err := s.Objects()
 		if err != nil {
 			t.Fatal(err)
 		}
 		j.end(objects)
-	}
-	if err := s.engine.Close(); err != nil {
-		t.Fatal(err)
-	}
+	})
 }
 
 // ask makes queries and asks Loki. Most must have a result, or they would show little.
