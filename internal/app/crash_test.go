@@ -98,8 +98,8 @@ func TestCrashAtEverySync(t *testing.T) {
 	e := openOn(t, fs, &now)
 	const batches = 40
 	for i := range batches {
-		pushCrashBatch(t, e.Path(), model.Metrics, i, now)
-		pushCrashBatch(t, e.Path(), model.Logs, i, now)
+		must(t, pushCrashBatch(e.Path(), model.Metrics, i, now))
+		must(t, pushCrashBatch(e.Path(), model.Logs, i, now))
 		mu.Lock()
 		acked++
 		mu.Unlock()
@@ -174,9 +174,9 @@ func (c crashLabels) BuildLabels(i int, b *model.LabelsBuilder) {
 	}
 }
 
-func pushCrashBatch(t *testing.T, p *write.Path, signal model.Signal, n int, now int64) {
-	t.Helper()
+func pushCrashBatch(p *write.Path, signal model.Signal, n int, now int64) error {
 	b := p.Batch(model.DefaultTenant, signal)
+	defer p.Recycle(b)
 	b.Source = crashLabels(n)
 	for i := range crashSeries {
 		if signal == model.Logs {
@@ -186,10 +186,11 @@ func pushCrashBatch(t *testing.T, p *write.Path, signal model.Signal, n int, now
 		}
 		b.EndSeries(crashLabels(n).of(i).Key(p.Seed(), signal))
 	}
-	if res, err := p.Push(context.Background(), b); err != nil || len(res.Rejected) > 0 {
-		t.Fatal(res, err)
+	res, err := p.Push(context.Background(), b)
+	if err == nil && len(res.Rejected) > 0 {
+		err = fmt.Errorf("rejected: %v", res.Rejected)
 	}
-	p.Recycle(b)
+	return err
 }
 
 // readCrashBatches counts the series that have a row of each batch.
