@@ -5,9 +5,14 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
+	"log"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
 	"net/url"
 	"os"
 	"os/exec"
@@ -69,14 +74,15 @@ func TestImportOfPrometheus(t *testing.T) {
 	t.Logf("%d series are the same on both sides (%s)", len(want), count(want))
 }
 
-// TestKillImport kills an import with SIGKILL several times and runs it again. Everything is there once.
+// TestKillImport kills an import with SIGKILL twice, each time after it has saved more progress, and
+// runs it again. Everything is there once, and the last run goes on where the state file says.
 func TestKillImport(t *testing.T) {
 	if *serverKind != "shale" {
 		t.Skip("it is about a command of Shale")
 	}
 	dir := t.TempDir()
 	blocks := filepath.Join(dir, "blocks")
-	const series, samples = 400, 5000
+	const series, samples = 400, 1500
 	begin := time.Now().Add(-3 * time.Hour).UnixMilli()
 	w, err := tsdb.NewBlockWriter(slog.New(slog.DiscardHandler), blocks, int64(48*time.Hour/time.Millisecond))
 	if err != nil {
@@ -103,19 +109,23 @@ func TestKillImport(t *testing.T) {
 	s := newServer(t, dir)
 	s.start()
 	state := filepath.Join(dir, "import.state")
-	args := []string{"import", "tsdb", blocks, "--address", s.url(), "--state", state, "--concurrency", "1", "--json", "--quiet"}
-	killed := 0
-	for i := range 4 {
+	args := []string{"import", "tsdb", blocks, "--address", slowed(t, s.url()), "--state", state, "--concurrency", "1", "--json", "--quiet"}
+	var saved int64
+	for range 2 {
 		c := exec.Command(s.program, args...)
 		if err := c.Start(); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Duration(200+100*i) * time.Millisecond)
+		before := saved
+		for began := time.Now(); saved == before && time.Since(began) < time.Minute; time.Sleep(20 * time.Millisecond) {
+			saved = savedSamples(t, state)
+		}
 		_ = c.Process.Kill()
-		if c.Wait() != nil {
-			killed++
+		if c.Wait() == nil || saved == before {
+			t.Fatalf("the import has ended, or has saved nothing: %d samples in the state file", saved)
 		}
 	}
+	saved = savedSamples(t, state)
 	out, err := exec.Command(s.program, append(args, "--verify")...).Output()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
@@ -130,7 +140,10 @@ func TestKillImport(t *testing.T) {
 	if err := json.Unmarshal(out, &report); err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("%d runs were killed, the last one sent %d of %d samples", killed, report.Floats, series*samples)
+	t.Logf("%d of %d samples were in the state file, the last run sent %d", saved, series*samples, report.Floats)
+	if left := series*samples - saved; saved == 0 || report.Floats < left || report.Floats > left+samples {
+		t.Errorf("the last run sent %d samples, and %d were left", report.Floats, left)
+	}
 	if v := report.Verification; v.Same != series*samples || v.More != 0 {
 		t.Errorf("%+v", report)
 	}
@@ -146,4 +159,42 @@ func TestKillImport(t *testing.T) {
 	if err := json.Unmarshal(text, &got); err != nil || len(got.Data.Result) != 1 || got.Data.Result[0].Value[1] != fmt.Sprint(series*samples) {
 		t.Errorf("%s, %v", text, err)
 	}
+}
+
+// slowed returns the URL of a proxy that delays requests, so that an import takes seconds.
+func slowed(t *testing.T, server string) string {
+	to, err := url.Parse(server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := httputil.NewSingleHostReverseProxy(to)
+	proxy.ErrorLog = log.New(io.Discard, "", 0) // of requests that a kill cuts off
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		time.Sleep(50 * time.Millisecond)
+		proxy.ServeHTTP(w, r)
+	}))
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+// savedSamples returns how many samples the state file of an import has.
+func savedSamples(t *testing.T, path string) (n int64) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return 0
+	}
+	var state struct {
+		Blocks map[string]struct{ Samples int64 }
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &state)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range state.Blocks {
+		n += b.Samples
+	}
+	return n
 }

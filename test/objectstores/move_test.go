@@ -3,15 +3,24 @@
 package objectstores
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"log/slog"
 	"math"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/tsdb"
+	"github.com/prometheus/prometheus/tsdb/tsdbutil"
 
 	"github.com/shaledb/shale/internal/app"
 	"github.com/shaledb/shale/internal/bucket"
@@ -19,7 +28,6 @@ import (
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/model/worldtest"
 	"github.com/shaledb/shale/internal/move/bucketcopy"
-	"github.com/shaledb/shale/internal/move/tsdbimport"
 )
 
 // TestCopyThroughStores copies a bucket from a folder to a store, inside the store, and back to a folder.
@@ -107,38 +115,126 @@ func contents(t *testing.T, b bucket.Bucket) map[string]string {
 	return all
 }
 
-// TestBlocksInStores downloads a block of Prometheus from a store.
-func TestBlocksInStores(t *testing.T) {
-	const id = "01JD2M6X0E2FZ3V1W8Q4K7N5RA"
-	files := map[string]string{
-		"meta.json": `{"ulid":"` + id + `","minTime":0,"maxTime":7200000,"version":1}`, "index": "index", "chunks/000001": strings.Repeat("chunk", 2<<20),
-	}
+// TestThanosImport imports a block with the labels of a Thanos from each store, and reads it back bit for
+// bit.
+func TestThanosImport(t *testing.T) {
+	program := buildShale(t)
+	block := thanosBlock(t)
+	to := newShale(t, program, filepath.Join(t.TempDir(), "bucket"))
+	to.start()
 	for _, name := range Names() {
 		t.Run(name, func(t *testing.T) {
-			store := Start(t, name)
-			b := open(t, store.At("mimir"))
-			for file, text := range files {
-				if err := b.Put(t.Context(), "team/"+id+"/"+file, strings.NewReader(text), int64(len(text))); err != nil {
-					t.Fatal(err)
-				}
+			from := Start(t, name).At("thanos/eu")
+			upload(t, open(t, from), block)
+			tenant := "from-" + name
+			args := []string{"import", "tsdb", from.String(), "--address", "http://" + to.http, "--tenant", tenant, "--drop-label", "prometheus_replica",
+				"--state", filepath.Join(t.TempDir(), "state"), "--work-dir", t.TempDir(), "--verify", "--json", "--quiet"}
+			out, err := exec.Command(program, args...).CombinedOutput()
+			if err != nil {
+				t.Fatalf("%v\n%s", err, out)
 			}
-			source := &tsdbimport.Objects{Bucket: b, Dir: t.TempDir()}
-			blocks, err := tsdbimport.Blocks(t.Context(), source)
-			if err != nil || len(blocks) != 1 || blocks[0].Tenant != "team" {
-				t.Fatalf("%+v, %v", blocks, err)
+			var report struct {
+				Blocks       int   `json:"blocks_imported"`
+				Floats       int64 `json:"floats"`
+				Histograms   int64 `json:"histograms"`
+				Verification struct {
+					Same int64 `json:"samples_same"`
+					More int64 `json:"samples_more"`
+				} `json:"verification"`
 			}
-			dir, done, err := source.Fetch(t.Context(), &blocks[0])
+			if err := json.Unmarshal(out, &report); err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			const each = blockSeries * blockSamples
+			if v := report.Verification; report.Blocks != 1 || report.Floats != each || report.Histograms != each || v.Same != 2*each || v.More != 0 {
+				t.Errorf("%s", out)
+			}
+			out, err = exec.Command(program, "series", `moved{series="1"}`, "--url", "http://"+to.http, "--tenant", tenant, "--start", "-3h").CombinedOutput()
+			if text := string(out); err != nil || !strings.Contains(text, `cluster="eu"`) || strings.Contains(text, "prometheus_replica") {
+				t.Errorf("%v\n%s", err, out)
+			}
+		})
+	}
+}
+
+const (
+	blockSeries  = 50
+	blockSamples = 200
+)
+
+// thanosBlock returns the folder of a block of Prometheus with what the sidecar of a Thanos adds.
+func thanosBlock(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	w, err := tsdb.NewBlockWriter(slog.New(slog.DiscardHandler), dir, int64(48*time.Hour/time.Millisecond))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := w.Appender(t.Context())
+	begin := time.Now().Add(-2 * time.Hour).UnixMilli()
+	for s := range blockSeries {
+		floats := labels.FromStrings("__name__", "moved", "series", fmt.Sprint(s))
+		histograms := labels.FromStrings("__name__", "moved_seconds", "series", fmt.Sprint(s))
+		for i, h := range tsdbutil.GenerateTestHistograms(blockSamples) {
+			at := begin + 15_000*int64(i)
+			_, err := a.Append(0, floats, at, math.Sqrt(float64(s*i)))
+			if err == nil {
+				_, err = a.AppendHistogram(0, histograms, at, h, nil)
+			}
 			if err != nil {
 				t.Fatal(err)
 			}
-			for file, want := range files {
-				if got, err := os.ReadFile(filepath.Join(dir, file)); err != nil || string(got) != want {
-					t.Errorf("%s: %d bytes, %v, expected %d", file, len(got), err, len(want))
-				}
-			}
-			if err := done(); err != nil {
-				t.Error(err)
-			}
-		})
+		}
+	}
+	if err := a.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	id, err := w.Flush(t.Context())
+	if err == nil {
+		err = w.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, id.String(), "meta.json")
+	text, err := os.ReadFile(path)
+	meta := map[string]any{}
+	if err == nil {
+		err = json.Unmarshal(text, &meta)
+	}
+	meta["thanos"] = map[string]any{
+		"labels": map[string]string{"cluster": "eu", "prometheus_replica": "a"}, "downsample": map[string]int{"resolution": 0}, "source": "sidecar",
+	}
+	if err == nil {
+		text, err = json.Marshal(meta)
+	}
+	if err == nil {
+		err = os.WriteFile(path, text, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// upload puts the files of a folder into a bucket.
+func upload(t *testing.T, b bucket.Bucket, dir string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(dir, path)
+		if err != nil {
+			return err
+		}
+		return b.Put(t.Context(), filepath.ToSlash(name), bytes.NewReader(text), int64(len(text)))
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -32,11 +33,24 @@ type shale struct {
 	log        bytes.Buffer
 }
 
+// built is the program, next to those of the stores.
+var built = sync.OnceValues(func() (string, error) {
+	path, err := find("versitygw")
+	if err != nil {
+		return "", err
+	}
+	path = filepath.Join(filepath.Dir(path), "shale")
+	if out, err := exec.Command("go", "build", "-o", path, "github.com/shaledb/shale/cmd/shale").CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w\n%s", err, out)
+	}
+	return path, nil
+})
+
 func buildShale(t *testing.T) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "shale")
-	if out, err := exec.Command("go", "build", "-o", path, "github.com/shaledb/shale/cmd/shale").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	path, err := built()
+	if err != nil {
+		t.Fatal(err)
 	}
 	return path
 }

@@ -104,21 +104,29 @@ func write(t testing.TB, dir, text string) string {
 	return name
 }
 
-// program returns the path of a program below bin/test of the repository.
+// program returns the path of a program of a store.
 func program(t testing.TB, name string) string {
 	t.Helper()
-	dir, err := os.Getwd()
+	path, err := find(name)
 	if err != nil {
 		t.Fatal(err)
+	}
+	return path
+}
+
+// find returns the path of a program below bin/test of the repository.
+func find(name string) (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
 	}
 	for ; filepath.Dir(dir) != dir; dir = filepath.Dir(dir) {
 		path := filepath.Join(dir, "bin", "test", name)
 		if _, err := os.Stat(path); err == nil {
-			return path
+			return path, nil
 		}
 	}
-	t.Fatalf("bin/test/%s is missing; install it by .ci/tools", name)
-	return ""
+	return "", fmt.Errorf("bin/test/%s is missing; install it by .ci/tools", name)
 }
 
 // run starts a program and waits until it listens.
