@@ -61,23 +61,26 @@ e2e: ## Compare with real Prometheus servers, collectd, nc, logcli and OpenTelem
 damage: ## Damage 100 files at random, and ask 50 queries after each; make torture damages 1,000.
 	go test -tags '$(TAGS)' -count=1 -v ./internal/app -run TestRandomDamage
 
-# The names of the object stores that run more than their own tests: all of them in make torture.
+# The names of the object stores that run more than their own tests: all of them in make torture. The tests of stores
+# mostly wait, so queries, worlds and power cuts run at the same time.
 STORES ?= versitygw
 WORLDS ?= 3
-stores: ## Test buckets on real object stores: the contract, the check, the server, and queries and worlds on STORES (versitygw).
+CUTS   ?= 12
+stores: ## Test buckets on real object stores: the contract, the check, the server; queries, worlds and power cuts on STORES (versitygw).
 	@.ci/stores
-	go test -tags '$(TAGS),e2e' -count=1 -timeout 15m -parallel 4 ./test/objectstores
-	@for s in $(STORES); do \
-	  echo "queries and worlds on $$s" && \
-	  go test -tags '$(TAGS)' -count=1 -timeout 1h ./test/promqltest -run TestStore -store $$s && \
-	  go test -tags '$(TAGS)' -count=1 -timeout 1h ./internal/app -run TestWorlds -store $$s -worlds $(WORLDS) || exit 1; \
-	done
+	@go test -tags '$(TAGS),e2e' -count=1 -timeout 15m -parallel 4 ./test/objectstores & waits=$$!; failed=0; \
+	for s in $(STORES); do \
+	  echo "queries, worlds and power cuts on $$s"; \
+	  go test -tags '$(TAGS)' -count=1 -timeout 1h ./test/promqltest ./test/stagetest -run 'TestStore|TestResults|TestResponses' -store $$s || failed=1; \
+	  go test -tags '$(TAGS)' -count=1 -timeout 1h ./internal/app -run 'TestWorlds|TestPowerCuts' -store $$s -worlds $(WORLDS) -power-cuts $(CUTS) || failed=1; \
+	done; \
+	wait $$waits && exit $$failed
 
 torture: tools ## Run long tests, long kills and long fuzzing (FUZZTIME for each target); outside CI.
 	go test -count=1 -timeout 4h -tags '$(TAGS),torture' ./...
 	$(MAKE) e2e DURATION=10m
 	go test -tags '$(TAGS),e2e' -count=1 -timeout 1h ./test/e2e -run TestKillLogs -log-kills 20
-	$(MAKE) stores STORES='versitygw azurite fake-gcs-server' WORLDS=30
+	$(MAKE) stores STORES='versitygw azurite fake-gcs-server' WORLDS=30 CUTS=200
 	$(MAKE) oracle-logql
 	$(MAKE) fuzz
 
