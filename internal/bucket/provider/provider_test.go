@@ -117,9 +117,16 @@ func TestOpenRefuses(t *testing.T) {
 	if err := os.WriteFile(file, []byte("Hunter2!"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	empty := filepath.Join(t.TempDir(), "empty")
+	if err := os.WriteFile(empty, []byte("[default]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for text, want := range map[string]string{
 		"s3://name?ca-file=/nonexistent":                   "no such file",
 		"s3://name?ca-file=" + file:                        "no certificate",
+		"s3://name?credentials-file=/nonexistent":          "no such file",
+		"s3://name?credentials-file=" + file:               "expected a section [default]",
+		"s3://name?credentials-file=" + empty:              "expected a section [default]",
 		"gs://name?credentials-file=/nonexistent":          "no such file",
 		"gs://name?credentials-file=" + file:               "expected JSON",
 		"azblob://name?account=a&credentials-file=/no":     "no such file",

@@ -6,6 +6,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
+	"io/fs"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -31,7 +33,7 @@ type Bucket struct {
 
 var _ bucket.Bucket = (*Bucket)(nil)
 
-// New returns a bucket. It sends no request.
+// New returns a bucket. It reads the file with credentials, and sends no request to the store.
 func New(l location.Location) (*Bucket, error) {
 	transport, err := rest.NewTransport(l.CAFile)
 	if err != nil {
@@ -53,7 +55,9 @@ func New(l location.Location) (*Bucket, error) {
 		Secure: secure, Transport: transport, Region: region,
 		MaxRetries: 1, // one attempt
 	}
-	options.Creds, b.store.Credentials = signer(l)
+	if options.Creds, b.store.Credentials, err = signer(l); err != nil {
+		return nil, fmt.Errorf("bucket %s: %w: credentials of %s: %w", b.store.Bucket, model.ErrInvalid, b.store.Credentials, err)
+	}
 	switch l.Addressing {
 	case location.ByPath:
 		options.BucketLookup = minio.BucketLookupPath
@@ -75,17 +79,33 @@ func New(l location.Location) (*Bucket, error) {
 }
 
 // signer returns the source of credentials, and its name.
-func signer(l location.Location) (*credentials.Credentials, string) {
+func signer(l location.Location) (*credentials.Credentials, string, error) {
 	switch {
 	case l.Anonymous:
-		return credentials.NewStatic("", "", "", credentials.SignatureAnonymous), "nobody (anonymous=1)"
+		return credentials.NewStatic("", "", "", credentials.SignatureAnonymous), "nobody (anonymous=1)", nil
 	case l.CredentialsFile != "":
-		return credentials.NewFileAWSCredentials(l.CredentialsFile, ""), l.CredentialsFile
+		c, err := readKeys(l.CredentialsFile)
+		return c, l.CredentialsFile, err
 	}
 	return credentials.NewChainCredentials([]credentials.Provider{
 		&credentials.EnvAWS{}, &credentials.FileAWSCredentials{},
 		&credentials.IAM{Client: &http.Client{Timeout: credentialTime}},
-	}), "the environment (AWS_*), the shared credentials file, or the role of the pod, task or machine"
+	}), "the environment (AWS_*), the shared credentials file, or the role of the pod, task or machine", nil
+}
+
+// readKeys reads a file with keys. The client would send unsigned requests without keys, and would quote a
+// line that it does not understand. Errors do not contain what the file holds.
+func readKeys(file string) (*credentials.Credentials, error) {
+	c := credentials.NewFileAWSCredentials(file, "")
+	keys, err := c.GetWithContext(nil)
+	var missing *fs.PathError
+	switch {
+	case errors.As(err, &missing):
+		return nil, err
+	case err != nil || keys.AccessKeyID == "" || keys.SecretAccessKey == "":
+		return nil, errors.New("expected a section [default], or the one that AWS_PROFILE names, with aws_access_key_id and aws_secret_access_key")
+	}
+	return c, nil
 }
 
 func (b *Bucket) fail(ctx context.Context, op, name string, err error) error {
