@@ -149,6 +149,9 @@ func (c *importTSDBCmd) header() (h tsdbimport.Header, err error) {
 		}
 		*bound.ms = t.UnixMilli()
 	}
+	if h.From >= h.To {
+		return h, fmt.Errorf("--end: %s is not after --start %s", c.End, c.Start)
+	}
 	return h, nil
 }
 

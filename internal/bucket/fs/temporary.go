@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"syscall"
+
+	"github.com/shaledb/shale/internal/model"
 )
 
 // temporary is the folder of files that are not objects yet. The names of objects cannot begin with a dot.
@@ -29,6 +31,9 @@ func (b *Bucket) prepare() (writer string, err error) {
 	}
 	dir := b.fs.PathJoin(b.dir, temporary)
 	if err := b.ensureFolder(dir); err != nil {
+		if errors.Is(err, syscall.ENOTDIR) {
+			err = fmt.Errorf("%w: %v", model.ErrInvalid, err)
+		}
 		return "", err
 	}
 	if b.writer == "" {

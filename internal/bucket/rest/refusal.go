@@ -55,7 +55,10 @@ type Store struct {
 // Error gives an error of a request its class. It is a refusal, or an error from below HTTP. ctx is the one
 // of the request, from [Observe].
 func (s Store) Error(ctx context.Context, op, name string, err error) error {
-	return fmt.Errorf("bucket %s: %s %s: %w", s.Bucket, op, name, s.class(ctx, err))
+	if name != "" { // else the whole bucket is listed
+		op += " " + name
+	}
+	return fmt.Errorf("bucket %s: %s: %w", s.Bucket, op, s.class(ctx, err))
 }
 
 func (s Store) class(ctx context.Context, err error) error {
