@@ -97,7 +97,7 @@ func TestBadInput(t *testing.T) {
 	tryAll(remoteWrite(), remoteWrite2(), exemplars(), metadataTexts(), compression(), query(), endpoints(), remoteRead(),
 		loki(), lokiDetected(), pushes(), openTelemetry(), histograms(), admin(), connectionAttacks())
 	main.stop(t)
-	for _, g := range []group{commandLine(bin), folders(bin, t.TempDir())} {
+	for _, g := range []group{commandLine(bin), movingIn(bin), folders(bin, t.TempDir())} {
 		file := newGolden(g)
 		goldens = append(goldens, file)
 		for _, a := range g.attacks {

@@ -101,6 +101,7 @@ var volatile = []struct {
 	{regexp.MustCompile(`127\.0\.0\.1:\d+`), "ADDR"},
 	{regexp.MustCompile(`/[^\s":,]*/TestBadInput[^\s":,]*/\d{3}\b`), "DIR"},
 	{regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?( \+0000 UTC|Z|\+00:00)?`), "TIME"},
+	{regexp.MustCompile(`/nonexistent/x\.\d+`), "/nonexistent/x.N"},
 	{regexp.MustCompile(`hold \d+ of`), "hold N of"},
 	{regexp.MustCompile(`i="\d+"`), `i="N"`},
 	{regexp.MustCompile(`pid \d+`), "pid N"},
