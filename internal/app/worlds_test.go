@@ -13,6 +13,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/shaledb/shale/internal/cache/ssd"
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/model/worldtest"
 	"github.com/shaledb/shale/internal/read/readtest"
@@ -202,6 +203,7 @@ func (w *world) run(t *testing.T, place objectstores.Place, r *rand.Rand, rules 
 		DataDir: crashDir, Node: "n", MemoryBytes: int64(16+r.IntN(3)*100) << 20, Idle: true, Now: func() int64 { return now },
 		Write: write.Limits{MaxFuture: 10 * time.Minute},
 	}
+	cached := r.IntN(2) == 0
 	open := func() (*Engine, error) {
 		b, err := place.Open(mem)
 		if err != nil {
@@ -210,6 +212,9 @@ func (w *world) run(t *testing.T, place objectstores.Place, r *rand.Rand, rules 
 		o.FS, o.Bucket = mem, b
 		if rules && (o.Retention == nil || r.IntN(2) == 0) {
 			o.Retention = randomRules(r)
+		}
+		if cached { // its content lives through restarts and power cuts
+			o.SSD = &ssd.Options{FS: mem, Dir: "/ssd", MaxBytes: ssd.MinBytes, Limits: ssd.Limits{WritesPerDay: 1000}}
 		}
 		o.Windows.Window = []time.Duration{2 * time.Hour, 5 * time.Minute, 24 * time.Hour}[r.IntN(3)]
 		return OpenEngine(context.Background(), o)

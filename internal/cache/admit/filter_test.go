@@ -104,6 +104,7 @@ func BenchmarkFilter(b *testing.B) {
 				f.Offer(h, 1, 100, i)
 			}
 			b.ReportAllocs()
+			b.ResetTimer()
 			for i := range b.N {
 				if h := hashes[i%len(hashes)]; name == "use" {
 					f.Use(h, 1)

@@ -72,10 +72,14 @@ func BenchmarkHit(b *testing.B) {
 // BenchmarkMiss measures what the tier costs a query whose page it does not have.
 func BenchmarkMiss(b *testing.B) {
 	s, _ := filled(b, 32<<10, 1000)
+	missing := make([]cache.Key, 1024)
+	for i := range missing {
+		missing[i] = key(1_000_000 + i)
+	}
 	b.ReportAllocs()
 	b.ResetTimer()
 	for i := range b.N {
-		s.Get(context.Background(), key(1_000_000+i&1023), 3)
+		s.Get(context.Background(), missing[i&1023], 3)
 	}
 }
 

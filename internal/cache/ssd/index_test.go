@@ -116,6 +116,7 @@ func BenchmarkIndexUse(b *testing.B) {
 		x.put(hashes[i], 1, 1, 1000, 1)
 	}
 	b.ReportAllocs()
+	b.ResetTimer()
 	for i := range b.N {
 		x.use(hashes[i&(len(hashes)-1)], uint16(i))
 	}

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/shaledb/shale/internal/cache"
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/store/catalog"
 	"github.com/shaledb/shale/internal/store/part"
@@ -58,17 +59,16 @@ type block struct {
 
 // openBlock opens a block. The caller closes it.
 func (a *Archive) openBlock(ctx context.Context, b *catalog.Block, req *model.Request, l lanes) (*block, error) {
-	object := catalog.ObjectName(b.ID)
-	mine := a.pagesOf(object, req.Cost)
+	mine := a.pagesOf(b, req.Cost)
 	mine.ahead = newAhead(ctx, mine, l, req.Quota)
 	if r := a.readers.get(b.ID); r != nil {
 		if a.o.Secondary != nil {
-			a.o.Secondary.Use(endKey(object), req.Cost.QueryID())
+			a.o.Secondary.Use(mine.endKey(), req.Cost.QueryID())
 		}
 		return &block{r.Bind(mine), mine}, nil
 	}
 	// The kept reader must not refer to this request, nor to its memory.
-	kept := a.pagesOf(object, new(model.Cost))
+	kept := a.pagesOf(b, new(model.Cost))
 	kept.cost.SetQueryID(req.Cost.QueryID())
 	open := func() (*part.Reader, error) {
 		end := mine.readEnd(b.Bytes)
@@ -102,10 +102,11 @@ func (b *block) close() { b.pages.ahead.close() }
 // pages reads the pages of a block for one request.
 type pages struct {
 	*part.CachedPages
-	a      *Archive
-	object string
-	cost   *model.Cost
-	ahead  *ahead
+	a       *Archive
+	object  string
+	version cache.Digest // of the object, for the secondary tier
+	cost    *model.Cost
+	ahead   *ahead
 	// tail is the end of the object from tailOff on, while the block is being opened, or the whole object.
 	tail    []byte
 	tailOff int64
@@ -115,13 +116,13 @@ type pages struct {
 
 var _ part.Fetcher = (*pages)(nil)
 
-func (a *Archive) pagesOf(object string, cost *model.Cost) *pages {
-	p := &pages{a: a, object: object, cost: cost}
+func (a *Archive) pagesOf(b *catalog.Block, cost *model.Cost) *pages {
+	p := &pages{a: a, object: catalog.ObjectName(b.ID), version: a.versionOf(b), cost: cost}
 	memory := a.o.Pages
 	if a.o.Secondary != nil {
-		memory = tiers{a.o.Pages, a.o.Secondary, cost}
+		memory = tiers{a.o.Pages, a.o.Secondary, cost, p.version}
 	}
-	p.CachedPages = part.NewCachedPages(memory, object, p.open, &cost.PagesRAM)
+	p.CachedPages = part.NewCachedPages(memory, p.object, p.open, &cost.PagesRAM)
 	return p
 }
 
@@ -141,7 +142,7 @@ func (p *pages) readEnd(size int64) part.ReadRange {
 			if err != nil {
 				return nil, err
 			}
-			p.offer(endKey(p.object), tail)
+			p.offer(p.endKey(), tail)
 			p.tail = tail
 		}
 		if at := off - p.tailOff; p.tail != nil && at >= 0 && at+n <= int64(len(p.tail)) {
@@ -183,7 +184,7 @@ func (p *pages) open(ctx context.Context, at part.Addr, decode func(stored []byt
 	p.cost.PagesBucket.Add(1)
 	page, err := decode(stored)
 	if err == nil {
-		p.offer(storedKey(p.object, at.Off), stored)
+		p.offer(p.storedKey(at.Off), stored)
 	}
 	return page, err
 }

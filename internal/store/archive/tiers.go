@@ -3,9 +3,11 @@ package archive
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 
 	"github.com/shaledb/shale/internal/cache"
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/catalog"
 	"github.com/shaledb/shale/internal/store/part"
 )
 
@@ -15,27 +17,39 @@ type tiers struct {
 	part.Cache
 	secondary cache.Secondary
 	cost      *model.Cost
+	version   cache.Digest
 }
 
 // Get is [part.Cache.Get].
 func (t tiers) Get(ctx context.Context, k cache.Key, load func(context.Context) ([]byte, error)) (value []byte, hit bool, err error) {
 	value, hit, err = t.Cache.Get(ctx, k, load)
 	if hit && err == nil && !k.Kind.Derived() {
-		t.secondary.Use(storedKey(k.Object, k.Off), t.cost.QueryID())
+		t.secondary.Use(cache.Key{Object: k.Object, Kind: cache.Stored, Off: k.Off, Digest: t.version}, t.cost.QueryID())
 	}
 	return value, hit, err
 }
 
-func storedKey(object string, off int64) cache.Key {
-	return cache.Key{Object: object, Kind: cache.Stored, Off: off}
+// versionOf tells the object of a block from any other that may have had its name before this process began:
+// in another bucket, or in the same one before it was restored from a backup.
+func (a *Archive) versionOf(b *catalog.Block) (d cache.Digest) {
+	binary.LittleEndian.PutUint64(d[:], uint64(b.Created)^uint64(a.o.Seed))
+	binary.LittleEndian.PutUint64(d[8:], uint64(b.Bytes))
+	return d
 }
 
-// endKey names the end of an object, which is read when its block is opened.
-func endKey(object string) cache.Key { return cache.Key{Object: object, Kind: cache.End} }
+// storedKey names a page in the secondary tier.
+func (p *pages) storedKey(off int64) cache.Key {
+	return cache.Key{Object: p.object, Kind: cache.Stored, Off: off, Digest: p.version}
+}
+
+// endKey names the end of the object, which is read when its block is opened.
+func (p *pages) endKey() cache.Key {
+	return cache.Key{Object: p.object, Kind: cache.End, Digest: p.version}
+}
 
 // Has reports whether a page is in memory or in the secondary tier.
 func (p *pages) Has(a part.Addr) bool {
-	return p.CachedPages.Has(a) || p.a.o.Secondary != nil && p.a.o.Secondary.Has(storedKey(p.object, a.Off))
+	return p.CachedPages.Has(a) || p.a.o.Secondary != nil && p.a.o.Secondary.Has(p.storedKey(a.Off))
 }
 
 // kept returns the stored bytes of a page from the secondary tier, or nil.
@@ -43,7 +57,7 @@ func (p *pages) kept(ctx context.Context, at part.Addr) []byte {
 	if p.inTail(at) && p.tailKept {
 		return bytes.Clone(p.tail[at.Off-p.tailOff:][:at.Len])
 	}
-	if stored := p.fromSecondary(ctx, storedKey(p.object, at.Off)); len(stored) == int(at.Len) {
+	if stored := p.fromSecondary(ctx, p.storedKey(at.Off)); len(stored) == int(at.Len) {
 		return stored
 	}
 	return nil
@@ -54,7 +68,7 @@ func (p *pages) keptEnd(ctx context.Context) []byte {
 	if p.distrust {
 		return nil
 	}
-	return p.fromSecondary(ctx, endKey(p.object))
+	return p.fromSecondary(ctx, p.endKey())
 }
 
 // fromSecondary returns a value of the secondary tier, or nil.

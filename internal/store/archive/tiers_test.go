@@ -2,9 +2,11 @@ package archive
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -105,6 +107,28 @@ func TestSecondary(t *testing.T) {
 	// Index pages of a block whose end was read come with it.
 	if disk, bucket := restarted.PagesDisk.Load(), first.PagesBucket.Load(); disk == 0 || disk > bucket || restarted.PagesBucket.Load() > bucket-disk {
 		t.Errorf("%d pages from the disk, %d from the bucket before", disk, bucket)
+	}
+}
+
+// TestReusedName: a block never gets a page of another one that had its name before.
+func TestReusedName(t *testing.T) {
+	s := newSecondQuery()
+	for _, v := range []int64{1, 2} {
+		w := &world{objects: make(map[string][]byte)}
+		w.addMany(t, 100, v)
+		w.blocks[0].Created = v
+		for range 3 {
+			a := New(Options{Catalog: w, Bucket: w, Pages: newCache(), Secondary: s, Seed: seed})
+			got, err := read(a, request("a", model.Always(), equal("__name__", "m")))
+			if err != nil || len(got) != 100 {
+				t.Fatal(len(got), err)
+			}
+			for l, rows := range got {
+				if want := fmt.Sprintf("%d: ", v); len(rows) != 1 || !strings.HasPrefix(rows[0], want) {
+					t.Fatalf("%s: got %q, expected a row at %s", l, rows, want)
+				}
+			}
+		}
 	}
 }
 
