@@ -153,8 +153,8 @@ func TestSSDCacheSurvivesKill(t *testing.T) {
 	t.Logf("without what was on the SSD: %v", s.run(t))
 }
 
-// TestSSDCacheFaults damages the files of the cache below a running server, and removes them. All results stay
-// the same.
+// TestSSDCacheFaults damages the files of the cache below a running server, and removes them. All results
+// stay the same.
 func TestSSDCacheFaults(t *testing.T) {
 	s := newSSDServer(t)
 	for range 3 {
