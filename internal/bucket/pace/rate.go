@@ -1,0 +1,117 @@
+package pace
+
+import (
+	"math"
+	"time"
+)
+
+const (
+	// cutRate is the factor by which a throttled rate falls, at most once in cutPause. It never falls below
+	// leastRate requests per second.
+	cutRate, cutPause = 0.7, time.Second
+	leastRate         = 1.0
+	// growth is the factor by which a rate rises in a second, if at least used of it was used. Near the rate at
+	// which the store throttled last, from nearBelow to nearAbove of it, the factor is nearGrowth: reaching it
+	// again costs refusals. Beyond that the store takes more than it did, and the factor is fastGrowth.
+	growth, used         = 1.02, 0.8
+	nearGrowth           = 1.002
+	nearBelow, nearAbove = 0.9, 1.05
+	fastGrowth           = 1.1
+	// burst is the time whose requests may be sent at once.
+	burst = 100 * time.Millisecond
+	// longestBan bounds how long a store may ask to wait.
+	longestBan = 5 * time.Minute
+)
+
+// rate is a limit of requests per second.
+type rate struct {
+	// start is the rate that is allowed from the beginning. Up to it the rate rises by growth a second, beyond
+	// it by ramp. Infinite: there is no limit until the store throttles.
+	start, ramp float64
+
+	perSecond float64
+	wall      float64 // the rate at which the store throttled last; 0: it has not
+	tokens    float64
+	filled    time.Time
+	banned    time.Time // until when the store has asked to wait
+	cutAt     time.Time
+	began     time.Time // of the window in which sent counts
+	sent      float64
+	last      float64 // requests per second of the window before
+}
+
+// newRate returns a rate that begins with start requests per second; 0: without a limit.
+func newRate(now time.Time, start, ramp float64) *rate {
+	if start == 0 {
+		start = math.Inf(1)
+	}
+	return &rate{start: start, ramp: ramp, perSecond: start, tokens: 1, filled: now, began: now}
+}
+
+// wait returns how long the next request must wait, 0 if it may be sent.
+func (r *rate) wait(now time.Time) time.Duration {
+	r.turn(now)
+	if now.Before(r.banned) {
+		return r.banned.Sub(now)
+	}
+	if math.IsInf(r.perSecond, 1) {
+		return 0
+	}
+	room := max(1, r.perSecond*burst.Seconds())
+	r.tokens = min(room, r.tokens+r.perSecond*now.Sub(r.filled).Seconds())
+	r.filled = now
+	if r.tokens >= 1 {
+		return 0
+	}
+	return max(time.Duration((1-r.tokens)/r.perSecond*float64(time.Second)), time.Microsecond)
+}
+
+// send counts a request that wait has allowed.
+func (r *rate) send() {
+	r.tokens--
+	r.sent++
+}
+
+// turn raises the rate once a second.
+func (r *rate) turn(now time.Time) {
+	elapsed := now.Sub(r.began).Seconds()
+	if elapsed < 1 {
+		return
+	}
+	r.last = r.sent / elapsed
+	if !math.IsInf(r.perSecond, 1) && r.last >= used*r.perSecond {
+		r.rise()
+	}
+	r.began, r.sent = now, 0
+}
+
+func (r *rate) rise() {
+	g := growth
+	switch {
+	case r.perSecond >= r.start:
+		r.perSecond *= min(r.ramp, growth)
+		return
+	case r.perSecond > nearAbove*r.wall:
+		g = fastGrowth
+	case r.perSecond >= nearBelow*r.wall:
+		g = nearGrowth
+	}
+	r.perSecond = min(g*r.perSecond, r.start)
+}
+
+// throttled lowers the rate, unless it has been lowered within a second, and stops for as long as the store
+// asks.
+func (r *rate) throttled(now time.Time, after time.Duration) {
+	if until := now.Add(min(after, longestBan)); until.After(r.banned) {
+		r.banned = until
+	}
+	if now.Sub(r.cutAt) < cutPause {
+		return
+	}
+	r.cutAt = now
+	sent := max(r.last, r.sent/max(now.Sub(r.began).Seconds(), burst.Seconds()))
+	r.wall = max(leastRate, min(r.perSecond, sent))
+	r.perSecond = max(leastRate, cutRate*r.wall)
+	r.tokens = 0
+	r.filled = now
+}
