@@ -1,0 +1,266 @@
+package coalesce
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"github.com/shaledb/shale/internal/bucket"
+	"github.com/shaledb/shale/internal/model"
+)
+
+const (
+	// gatherTime is how long reads are gathered while requests wait for their turn anyway.
+	gatherTime = 5 * time.Millisecond
+	// maxBytes bounds a request made of several reads.
+	maxBytes = 4 << 20
+)
+
+// Options build a Bucket.
+type Options struct {
+	// Gap is the most unneeded bytes between two reads that are joined; 0 joins none.
+	Gap int64
+	// Busy reports whether requests wait for their turn.
+	Busy       func() bool
+	Registerer prometheus.Registerer
+}
+
+// Bucket coalesces reads of another bucket. It is safe for concurrent use.
+type Bucket struct {
+	bucket.Bucket
+	o        Options
+	reads    *prometheus.CounterVec
+	unneeded prometheus.Counter
+
+	mu      sync.Mutex
+	flights map[string][]*flight // by object
+	batches map[string]*batch    // by object
+}
+
+var _ bucket.Bucket = (*Bucket)(nil)
+
+// New wraps a bucket.
+func New(next bucket.Bucket, o Options) *Bucket {
+	f := promauto.With(o.Registerer)
+	return &Bucket{
+		Bucket: next, o: o, flights: make(map[string][]*flight), batches: make(map[string]*batch),
+		reads: f.NewCounterVec(prometheus.CounterOpts{
+			Name: "shale_bucket_coalesced_reads_total",
+			Help: "Reads of ranges that needed no request of their own, by reason: same, if the bytes were on their way, or near, if a request for nearby bytes fetched them."},
+			[]string{"reason"}),
+		unneeded: f.NewCounter(prometheus.CounterOpts{
+			Name: "shale_bucket_coalesced_unneeded_bytes_total",
+			Help: "Bytes that requests fetched only because they lie between two coalesced reads."}),
+	}
+}
+
+// flight is a request for a range and the reads that wait for it.
+type flight struct {
+	name     string
+	off, end int64
+	class    model.Class
+	deadline time.Time // zero: none
+	cancel   context.CancelFunc
+	readers  int // that still wait; without any it is cancelled
+	joined   bool
+	done     chan struct{}
+	data     []byte
+	err      error
+}
+
+// GetRange returns n bytes of an object from off.
+func (b *Bucket) GetRange(ctx context.Context, name string, off, n int64) ([]byte, error) {
+	if n <= 0 || off < 0 || off > off+n {
+		return b.Bucket.GetRange(ctx, name, off, n)
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("bucket: %s: %w", name, err)
+	}
+	class := model.CallerOf(ctx).Class
+	b.mu.Lock()
+	// A read does not wait for a request of a class that is sent later than its own.
+	i := slices.IndexFunc(b.flights[name], func(f *flight) bool { return f.off <= off && off+n <= f.end && f.class <= class })
+	if i >= 0 {
+		f := b.flights[name][i]
+		f.readers++
+		f.joined = true
+		b.mu.Unlock()
+		b.reads.WithLabelValues("same").Inc()
+		return b.wait(ctx, f, off, n)
+	}
+	if b.o.Gap <= 0 || !b.o.Busy() {
+		f := b.startLocked(ctx, name, off, off+n, class, 1)
+		b.mu.Unlock()
+		return b.wait(ctx, f, off, n)
+	}
+	r := b.gatherLocked(ctx, name, off, off+n, class)
+	b.mu.Unlock()
+	select {
+	case f := <-r.flight:
+		return b.wait(ctx, f, off, n)
+	case <-ctx.Done():
+		b.leaveBatch(r)
+		return nil, fmt.Errorf("bucket: %s: %w", name, ctx.Err())
+	}
+}
+
+// startLocked sends a request for readers that will wait for it. It has the values and the deadline of the
+// context, but is not cancelled with it.
+func (b *Bucket) startLocked(ctx context.Context, name string, off, end int64, class model.Class, readers int) *flight {
+	f := &flight{name: name, off: off, end: end, class: class, readers: readers, joined: readers > 1, done: make(chan struct{})}
+	deadline, bounded := ctx.Deadline()
+	ctx = context.WithoutCancel(ctx)
+	if bounded {
+		f.deadline = deadline
+		ctx, f.cancel = context.WithDeadline(ctx, deadline)
+	} else {
+		ctx, f.cancel = context.WithCancel(ctx)
+	}
+	b.flights[name] = append(b.flights[name], f)
+	go func() {
+		defer f.cancel()
+		f.data, f.err = b.Bucket.GetRange(ctx, name, off, end-off)
+		b.mu.Lock()
+		b.landLocked(f)
+		b.mu.Unlock()
+		close(f.done)
+	}()
+	return f
+}
+
+// landLocked removes a flight, so that no further read joins it.
+func (b *Bucket) landLocked(f *flight) {
+	rest := slices.DeleteFunc(b.flights[f.name], func(x *flight) bool { return x == f })
+	if b.flights[f.name] = rest; len(rest) == 0 {
+		delete(b.flights, f.name)
+	}
+}
+
+// leave says that a reader does not wait for a flight any more.
+func (b *Bucket) leave(f *flight) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.leaveLocked(f)
+}
+
+func (b *Bucket) leaveLocked(f *flight) {
+	if f.readers--; f.readers == 0 {
+		b.landLocked(f)
+		f.cancel()
+	}
+}
+
+// wait returns n bytes from off of a flight. The bytes are the caller's.
+func (b *Bucket) wait(ctx context.Context, f *flight, off, n int64) ([]byte, error) {
+	select {
+	case <-ctx.Done():
+		b.leave(f)
+		return nil, fmt.Errorf("bucket: %s: %w", f.name, ctx.Err())
+	case <-f.done:
+	}
+	whole := off == f.off && off+n == f.end
+	if f.err != nil {
+		switch {
+		case f.endsBefore(ctx):
+			return b.GetRange(ctx, f.name, off, n) // the deadline of another reader may be the reason
+		case !whole && !errors.Is(f.err, model.ErrTransient):
+			return b.Bucket.GetRange(ctx, f.name, off, n) // the range of another reader may be
+		}
+		return nil, f.err
+	}
+	if int64(len(f.data)) != f.end-f.off {
+		return nil, fmt.Errorf("%w: bucket: %s: got %d bytes at offset %d, expected %d", model.ErrTransient, f.name, len(f.data), f.off, f.end-f.off)
+	}
+	b.mu.Lock()
+	shared := f.joined
+	b.mu.Unlock()
+	if whole && !shared {
+		return f.data, nil
+	}
+	// Copied: every reader owns its bytes, and a short one must not keep a long response in memory.
+	return bytes.Clone(f.data[off-f.off:][:n]), nil
+}
+
+// endsBefore reports whether a request had less time than one with the context has.
+func (f *flight) endsBefore(ctx context.Context) bool {
+	end, ok := ctx.Deadline()
+	return !f.deadline.IsZero() && (!ok || f.deadline.Before(end))
+}
+
+// batch is the reads of one object that are being gathered.
+type batch struct {
+	reads []*gathered
+}
+
+// gathered is a read that waits for its flight.
+type gathered struct {
+	ctx      context.Context
+	off, end int64
+	class    model.Class
+	flight   chan *flight
+	left     bool
+}
+
+func (b *Bucket) gatherLocked(ctx context.Context, name string, off, end int64, class model.Class) *gathered {
+	r := &gathered{ctx: ctx, off: off, end: end, class: class, flight: make(chan *flight, 1)}
+	x := b.batches[name]
+	if x == nil {
+		x = &batch{}
+		b.batches[name] = x
+		time.AfterFunc(gatherTime, func() { b.send(name) })
+	}
+	x.reads = append(x.reads, r)
+	return r
+}
+
+// leaveBatch says that a reader does not wait for its flight any more.
+func (b *Bucket) leaveBatch(r *gathered) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	select {
+	case f := <-r.flight:
+		b.leaveLocked(f)
+	default:
+		r.left = true
+	}
+}
+
+// send sends the reads of a batch, those that lie near each other as one request. It is for the caller whose
+// class is sent first.
+func (b *Bucket) send(name string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	reads := slices.DeleteFunc(b.batches[name].reads, func(r *gathered) bool { return r.left })
+	delete(b.batches, name)
+	slices.SortFunc(reads, func(x, y *gathered) int { return cmp.Or(cmp.Compare(x.off, y.off), cmp.Compare(x.end, y.end)) })
+	for len(reads) > 0 {
+		first, end, gaps := reads[0], reads[0].end, int64(0)
+		n := 1
+		for ; n < len(reads); n++ {
+			r := reads[n]
+			if r.off-end > b.o.Gap || max(r.end, end)-reads[0].off > maxBytes {
+				break
+			}
+			gaps += max(0, r.off-end)
+			end = max(end, r.end)
+			if r.class < first.class {
+				first = r
+			}
+		}
+		f := b.startLocked(first.ctx, name, reads[0].off, end, first.class, n)
+		for _, r := range reads[:n] {
+			r.flight <- f
+		}
+		b.reads.WithLabelValues("near").Add(float64(n - 1))
+		b.unneeded.Add(float64(gaps))
+		reads = reads[n:]
+	}
+}
