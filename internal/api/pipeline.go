@@ -167,6 +167,7 @@ func (c *call) prepare() (err error) {
 		if c.r.Tenants, err = c.d.Tenants(c.r.Header); err != nil {
 			return err
 		}
+		c.identify()
 		waits := time.Now()
 		if err := c.Gate.Enter(c.client); err != nil {
 			return err

@@ -46,7 +46,9 @@ type EngineOptions struct {
 	FS      vfs.FS
 	DataDir string
 	Bucket  bucket.Bucket
-	Node    string
+	// CoalesceGap is the most unneeded bytes between two reads of a block that are made one.
+	CoalesceGap int64
+	Node        string
 
 	MemoryBytes int64
 	// Write, Head, Windows and Compact are the settings of the rooms.
@@ -208,7 +210,7 @@ func (e *Engine) openSources(seed model.KeySeed, split budget) (err error) {
 	e.rate = bill.Watch(e.o.Bucket)
 	e.querier = read.New(read.Options{
 		Sources: []read.Source{e.recent, archive.New(archive.Options{
-			Catalog: e.catalog, Bucket: e.rate, Seed: seed, Pages: pages, Secondary: secondary,
+			Catalog: e.catalog, Bucket: e.rate, Gap: e.o.CoalesceGap, Seed: seed, Pages: pages, Secondary: secondary,
 			Registerer: e.o.Registerer, Logger: e.o.Logger,
 		})},
 		Horizon: e.o.Retention.Horizon, Warn: e.lost.warn, Now: e.o.Now, Registerer: e.o.Registerer,

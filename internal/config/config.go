@@ -55,6 +55,8 @@ type Config struct {
 	SSD      Place      `name:"cache.ssd" default:"" placeholder:"DIR:SIZE" help:"Folder for a cache of pages of the bucket on a local disk, and its size, such as /var/cache/shale:200GiB. It outlives restarts. The folder must not lie in the data folder. Empty: off."`
 	CacheSSD ssd.Limits `embed:""`
 
+	Requests Requests `embed:""`
+
 	Lines Lines `embed:""`
 	Log   Log   `embed:""`
 
@@ -66,6 +68,14 @@ type Config struct {
 	// Version and Commit identify the program to its clients. They are not settings. An unknown Commit is empty.
 	Version string `kong:"-"`
 	Commit  string `kong:"-"`
+}
+
+// Requests define how requests are sent to the bucket.
+type Requests struct {
+	Gap        int64  `name:"bucket-requests.coalesce-gap" type:"size" default:"512KiB" placeholder:"SIZE" min:"0" max:"4MiB" help:"Most unneeded bytes between two reads of one object that are made one request to the bucket. 0: only adjacent reads are joined, and only within a query."`
+	Hedge      Switch `name:"bucket-requests.hedge" default:"on" placeholder:"on|off" help:"Send a read of a query to the bucket a second time if it takes longer than 95 % of reads of its size, for at most 3 % of them. The first response counts."`
+	Concurrent int    `name:"bucket-requests.max-concurrent" type:"count" default:"256" placeholder:"N" min:"1" help:"Most requests to the bucket at one time. The limit that applies is lower while the bucket responds slowly."`
+	PerSecond  int    `name:"bucket-requests.max-per-second" type:"count" default:"0" placeholder:"N" min:"0" help:"Most requests to the bucket per second. 0: as many as the store takes; Shale lowers the rate whenever the store throttles."`
 }
 
 // Lines define additions to received log lines.

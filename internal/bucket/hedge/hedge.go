@@ -9,7 +9,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/shaledb/shale/internal/bucket"
-	"github.com/shaledb/shale/internal/bucket/pace"
 	"github.com/shaledb/shale/internal/model"
 )
 
@@ -40,7 +39,7 @@ type Bucket struct {
 
 	mu     sync.Mutex
 	budget float64
-	sizes  [4]latencies // by pace.SizeClass
+	sizes  [bucket.SizeClasses]latencies
 }
 
 var _ bucket.Bucket = (*Bucket)(nil)
@@ -59,7 +58,7 @@ func (b *Bucket) GetRange(ctx context.Context, name string, off, n int64) ([]byt
 	if !model.CallerOf(ctx).Class.Interactive() {
 		return get(ctx)
 	}
-	size := pace.SizeClass(n)
+	size := bucket.SizeClass(n)
 	began := time.Now()
 	data, err := b.race(ctx, name, b.patience(size), get)
 	if err == nil {

@@ -3,6 +3,8 @@ package pace
 import (
 	"math"
 	"time"
+
+	"github.com/shaledb/shale/internal/bucket"
 )
 
 const (
@@ -31,7 +33,7 @@ type concurrency struct {
 	throttled   bool
 	began       time.Time
 	responses   int
-	sizes       [4]latency
+	sizes       [bucket.SizeClasses]latency
 }
 
 // latency is the latency of responses of a class of size, as logarithms of seconds.
@@ -53,22 +55,9 @@ func (c *concurrency) start() {
 	c.busiest = max(c.busiest, c.running)
 }
 
-// SizeClass returns the class of a request of n bytes: below 64 KiB, 512 KiB, 4 MiB, or more.
-func SizeClass(n int64) int {
-	switch {
-	case n < 64<<10:
-		return 0
-	case n < 512<<10:
-		return 1
-	case n < 4<<20:
-		return 2
-	}
-	return 3
-}
-
 // observe counts a response.
 func (c *concurrency) observe(now time.Time, bytes int64, took time.Duration) {
-	l := &c.sizes[SizeClass(bytes)]
+	l := &c.sizes[bucket.SizeClass(bytes)]
 	l.sum += math.Log(max(took, floor).Seconds())
 	l.n++
 	c.responses++

@@ -37,8 +37,8 @@ type reach struct {
 	span, gap int64
 }
 
-func usualReach() reach {
-	return reach{tail: 128 << 10, whole: 512 << 10, span: 1 << 20, gap: 128 << 10}
+func usualReach(gap int64) reach {
+	return reach{tail: 128 << 10, whole: 512 << 10, span: 2 << 20, gap: gap}
 }
 
 // lanes bound the prefetching requests.

@@ -105,7 +105,7 @@ func TestRequests(t *testing.T) {
 		"all":  {[]model.Matcher{equal("__name__", "m")}, series, 4 + size>>20},
 	} {
 		b := &far{world: w}
-		a := New(Options{Catalog: w, Bucket: b, Pages: newCache(), Seed: seed})
+		a := New(Options{Catalog: w, Bucket: b, Pages: newCache(), Seed: seed, Gap: 512 << 10})
 		req := request("a", model.Always(), c.matchers...)
 		if n := walk(t, a, req); n != blocks*c.series {
 			t.Errorf("%s: %d series", name, n)
@@ -132,7 +132,7 @@ func TestUnlabelled(t *testing.T) {
 	w.addMany(t, series, 1, 2)
 	// Pages, not bytes: what lies between two pages that are wanted comes with them.
 	pagesOf := func(unlabelled bool) int64 {
-		a := New(Options{Catalog: w, Bucket: w, Pages: newCache(), Seed: seed})
+		a := New(Options{Catalog: w, Bucket: w, Pages: newCache(), Seed: seed, Gap: 512 << 10})
 		req := request("a", model.Always(), equal("__name__", "m"))
 		req.Unlabelled = unlabelled
 		if n := walk(t, a, req); n != series {
@@ -181,7 +181,7 @@ func TestAheadIsCharged(t *testing.T) {
 	ctx := context.Background()
 	room := int64(0)
 	for range 2 {
-		a := New(Options{Catalog: w, Bucket: w, Pages: newCache(), Seed: seed})
+		a := New(Options{Catalog: w, Bucket: w, Pages: newCache(), Seed: seed, Gap: 512 << 10})
 		pool := &model.QueryPool{MaxBytes: 1 << 40}
 		req := request("a", model.Always())
 		req.Quota.Pool, req.Quota.MaxBytes = pool, room
@@ -225,7 +225,7 @@ func TestAheadLeavesRoom(t *testing.T) {
 		w.blocks = append(w.blocks, b)
 	}
 	for _, perBlock := range []int64{cursorBytes + 400<<10, 3 * cursorBytes} {
-		a := New(Options{Catalog: w, Bucket: w, Pages: newCache(), Seed: seed})
+		a := New(Options{Catalog: w, Bucket: w, Pages: newCache(), Seed: seed, Gap: 512 << 10})
 		pool := &model.QueryPool{MaxBytes: 1 << 40}
 		req := request("a", model.Always())
 		req.Quota.Pool, req.Quota.MaxBytes = pool, blocks*perBlock
@@ -239,7 +239,7 @@ func TestAheadLeavesRoom(t *testing.T) {
 func TestAheadOfTheSamePage(t *testing.T) {
 	w := &world{objects: make(map[string][]byte)}
 	w.addMany(t, 10, 1)
-	a := New(Options{Catalog: w, Bucket: w, Pages: newCache(), Seed: seed})
+	a := New(Options{Catalog: w, Bucket: w, Pages: newCache(), Seed: seed, Gap: 512 << 10})
 	a.reach.span = 1
 	req := request("a", model.Always())
 	p := a.pagesOf(&w.blocks[0], req.Cost)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"log/slog"
 	"slices"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
@@ -40,6 +39,8 @@ type Options struct {
 	// Secondary is the tier after Pages; nil: none.
 	Secondary cache.Secondary
 	Seed      model.KeySeed
+	// Gap is the most unneeded bytes that a request reads between two pages.
+	Gap int64
 
 	Registerer prometheus.Registerer
 	// Logger gets a line for each damaged block; nil: no log.
@@ -51,14 +52,12 @@ type Archive struct {
 	o       Options
 	readers *readers
 	damage  *damage
-	// firstPause and reach are smaller in tests, which must not wait and have small blocks.
-	firstPause time.Duration
-	reach      reach
+	reach   reach // is smaller in tests, which have small blocks
 }
 
 // New returns an Archive. It opens nothing yet.
 func New(o Options) *Archive {
-	return &Archive{o: o, readers: newReaders(), damage: newDamage(o), firstPause: firstPause, reach: usualReach()}
+	return &Archive{o: o, readers: newReaders(), damage: newDamage(o), reach: usualReach(o.Gap)}
 }
 
 // openAtOnce is the number of blocks that one query opens in parallel: a block takes a few sequential

@@ -3,10 +3,8 @@ package archive
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"github.com/shaledb/shale/internal/cache"
 	"github.com/shaledb/shale/internal/model"
@@ -200,35 +198,18 @@ func (p *pages) stored(ctx context.Context, at part.Addr) ([]byte, error) {
 	return nil, nil
 }
 
-// The number of tries of a read. The pauses between them begin with firstPause and grow fourfold.
-const (
-	tries      = 4
-	firstPause = 20 * time.Millisecond
-)
-
-// read fetches bytes of the block, and retries transient errors of the bucket.
+// read fetches bytes of the block.
 func (p *pages) read(ctx context.Context, off, n int64) ([]byte, error) {
-	pause := p.a.firstPause
-	for try := 1; ; try++ {
-		if err := p.cost.Ask(n); err != nil {
-			return nil, err
-		}
-		b, err := p.a.o.Bucket.GetRange(ctx, p.object, off, n)
-		if err == nil && int64(len(b)) != n {
-			return nil, fmt.Errorf("%w: %s: got %d bytes at offset %d, expected %d", model.ErrCorrupt, p.object, len(b), off, n)
-		}
-		if err == nil {
-			p.cost.BytesBucket.Add(n)
-			return b, nil
-		}
-		if try == tries || !errors.Is(err, model.ErrTransient) {
-			return nil, ofBlock(err)
-		}
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-time.After(pause):
-			pause *= 4
-		}
+	if err := p.cost.Ask(n); err != nil {
+		return nil, err
 	}
+	b, err := p.a.o.Bucket.GetRange(ctx, p.object, off, n)
+	if err != nil {
+		return nil, ofBlock(err)
+	}
+	if int64(len(b)) != n {
+		return nil, fmt.Errorf("%w: %s: got %d bytes at offset %d, expected %d", model.ErrCorrupt, p.object, len(b), off, n)
+	}
+	p.cost.BytesBucket.Add(n)
+	return b, nil
 }

@@ -156,7 +156,7 @@ func TestSelectText(t *testing.T) {
 			written = append(written, series)
 		}
 		w.drawDeletions(t, model.Logs)
-		a := New(Options{Catalog: w, Bucket: w, Pages: newCache(), Seed: seed})
+		a := New(Options{Catalog: w, Bucket: w, Pages: newCache(), Seed: seed, Gap: 512 << 10})
 		a.reach = drawReach(t)
 		rg := model.Always()
 		if rapid.Bool().Draw(t, "bounded") {
@@ -205,7 +205,7 @@ func manyLines(n, lines int) map[string][]line {
 func TestTextFailures(t *testing.T) {
 	w := &world{objects: make(map[string][]byte)}
 	w.addText(t, manyLines(5, 3000))
-	want, err := collectText(New(Options{Catalog: w, Bucket: w, Pages: newCache(), Seed: seed}), textRequest(model.Always()))
+	want, err := collectText(New(Options{Catalog: w, Bucket: w, Pages: newCache(), Seed: seed, Gap: 512 << 10}), textRequest(model.Always()))
 	if err != nil || len(want) != 5 {
 		t.Fatal(len(want), err)
 	}
@@ -218,7 +218,7 @@ func TestTextFailures(t *testing.T) {
 		return nil
 	}
 	small := func() *Archive {
-		a := New(Options{Catalog: w, Bucket: w, Pages: newCache(), Seed: seed})
+		a := New(Options{Catalog: w, Bucket: w, Pages: newCache(), Seed: seed, Gap: 512 << 10})
 		a.reach = reach{span: 1}
 		return a
 	}
@@ -246,7 +246,7 @@ func TestTextCharges(t *testing.T) {
 	w := &world{objects: make(map[string][]byte)}
 	w.addText(t, manyLines(3, 20_000))
 	ctx := context.Background()
-	a := New(Options{Catalog: w, Bucket: w, Pages: newCache(), Seed: seed})
+	a := New(Options{Catalog: w, Bucket: w, Pages: newCache(), Seed: seed, Gap: 512 << 10})
 	pool := &model.QueryPool{MaxBytes: 1 << 30}
 	req := textRequest(model.Always())
 	req.Quota.Pool = pool
@@ -299,7 +299,7 @@ func TestTextRequests(t *testing.T) {
 	w := &world{objects: make(map[string][]byte)}
 	w.addText(t, manyLines(4, 40_000))
 	size := w.blocks[0].Bytes
-	a := New(Options{Catalog: w, Bucket: w, Pages: newCache(), Seed: seed})
+	a := New(Options{Catalog: w, Bucket: w, Pages: newCache(), Seed: seed, Gap: 512 << 10})
 	req := textRequest(model.Always())
 	if got, err := collectText(a, req); err != nil || len(got) != 4 {
 		t.Fatal(len(got), err)
@@ -311,7 +311,7 @@ func TestTextRequests(t *testing.T) {
 	t.Logf("%d requests, %d pages, %d bytes of %d", req.Cost.BucketRequests.Load(), req.Cost.PagesBucket.Load(), req.Cost.BytesBucket.Load(), size)
 	// Concurrent readers of all pages of a cursor.
 	ctx := context.Background()
-	cs, err := New(Options{Catalog: w, Bucket: w, Pages: newCache(), Seed: seed}).SelectText(ctx, textRequest(model.Always()))
+	cs, err := New(Options{Catalog: w, Bucket: w, Pages: newCache(), Seed: seed, Gap: 512 << 10}).SelectText(ctx, textRequest(model.Always()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -341,7 +341,7 @@ func TestTextRequests(t *testing.T) {
 func TestTextBackwards(t *testing.T) {
 	w := &world{objects: make(map[string][]byte)}
 	w.addText(t, manyLines(1, 200_000))
-	a := New(Options{Catalog: w, Bucket: w, Pages: newCache(), Seed: seed})
+	a := New(Options{Catalog: w, Bucket: w, Pages: newCache(), Seed: seed, Gap: 512 << 10})
 	a.reach = reach{span: 1}
 	ctx := context.Background()
 	cs, err := a.SelectText(ctx, textRequest(model.Always()))
@@ -385,7 +385,7 @@ func TestTextEnds(t *testing.T) {
 	w := &world{objects: make(map[string][]byte)}
 	w.addText(t, manyLines(3, 20_000))
 	ctx := context.Background()
-	a := New(Options{Catalog: w, Bucket: w, Pages: newCache(), Seed: seed})
+	a := New(Options{Catalog: w, Bucket: w, Pages: newCache(), Seed: seed, Gap: 512 << 10})
 	for round, newest := range []int{10, 10, 5, 20, 7} {
 		pool := &model.QueryPool{MaxBytes: 1 << 30}
 		req := textRequest(model.Always())
@@ -439,7 +439,7 @@ func TestTextEnds(t *testing.T) {
 func other(t *testing.T, w *world, k model.Key, dst *model.TextRows) error {
 	t.Helper()
 	ctx := context.Background()
-	cs, err := New(Options{Catalog: w, Bucket: w, Pages: newCache(), Seed: seed}).SelectText(ctx, textRequest(model.Always()))
+	cs, err := New(Options{Catalog: w, Bucket: w, Pages: newCache(), Seed: seed, Gap: 512 << 10}).SelectText(ctx, textRequest(model.Always()))
 	if err != nil {
 		return err
 	}

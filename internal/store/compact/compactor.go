@@ -139,6 +139,7 @@ func (c *Compactor) RunOnce(ctx context.Context) (Result, error) {
 	c.running.Lock()
 	defer c.running.Unlock()
 	c.metrics.runs.Inc()
+	ctx = model.WithCaller(ctx, model.Caller{Class: model.Compaction})
 	var res Result
 	errs := []error{c.mergeAll(ctx, &res)}
 	if ctx.Err() == nil {
