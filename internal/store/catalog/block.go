@@ -193,7 +193,8 @@ func (b *Block) Precedes(o *Block) bool {
 // BlockID makes the id of a shipped block. It is a function of the block's content, so that a repeated ship
 // overwrites itself: the node, its journal and the sequence numbers there, the signal, the retention group,
 // the range of the rows, and the position of the block among those that one ship was cut into. It begins with
-// the time of the first row, for people who look at the bucket.
+// a hash: object stores spread objects by the first bytes of their names, and blocks of one time, which are
+// read together, would all go to one place. Then follows the time of the first row, for people.
 func BlockID(node string, epoch uint64, s model.Signal, group string, r model.TimeRange, seqLo, seqHi uint64, cut uint32) string {
 	var h idHash
 	h.text(node)
@@ -238,7 +239,7 @@ func (h idHash) hex() string {
 }
 
 func (h idHash) id(s model.Signal, r model.TimeRange) string {
-	return time.Unix(0, r.Min).UTC().Format("20060102T150405Z") + "-" + s.String() + "-" + h.hex()
+	return h.hex() + "-" + time.Unix(0, r.Min).UTC().Format("20060102T150405Z") + "-" + s.String()
 }
 
 // listID makes the id of a record from lists of ids, each in any order.

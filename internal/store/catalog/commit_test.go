@@ -71,7 +71,7 @@ func TestManyRecords(t *testing.T) {
 	c := open(t, b, nil)
 	const records = 2000
 	for i := range records {
-		blk := block(fmt.Sprintf("20260101T000000Z-metrics-%032x", i), int64(i), int64(i)+9)
+		blk := block(fmt.Sprintf("%032x-20260101T000000Z-metrics", i), int64(i), int64(i)+9)
 		blk.Tenants = nil
 		for k := range 20 {
 			blk.Tenants = append(blk.Tenants, fmt.Sprintf("tenant-%04d", (i+k*7)%500))

@@ -119,8 +119,8 @@ func TestMergedID(t *testing.T) {
 		}
 		seen[id] = true
 	}
-	const want = "20231114T221320Z-metrics-"
-	if id := MergedID([]string{"a", "b"}, model.Metrics, r, 0, 0, 5, [16]byte{}); !seen[id] || !strings.HasPrefix(id, want) {
+	const want = "-20231114T221320Z-metrics"
+	if id := MergedID([]string{"a", "b"}, model.Metrics, r, 0, 0, 5, [16]byte{}); !seen[id] || !strings.HasSuffix(id, want) {
 		t.Errorf("%s", id)
 	}
 	if a, b := listID("merged", []string{"a"}, []string{"b"}), listID("merged", []string{"a", "b"}, nil); a == b {
@@ -134,7 +134,7 @@ func TestBlockID(t *testing.T) {
 	id := func(node string, s model.Signal, group string, r model.TimeRange, lo, hi uint64, cut uint32) string {
 		return BlockID(node, 3, s, group, r, lo, hi, cut)
 	}
-	const want = "20231114T221320Z-metrics-b104632a9cb4046efbdc19ffe9d03704"
+	const want = "b104632a9cb4046efbdc19ffe9d03704-20231114T221320Z-metrics"
 	if got := id("n1", model.Metrics, "default", r, 5, 9, 0); got != want {
 		t.Errorf("%s", got)
 	}
