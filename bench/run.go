@@ -34,6 +34,7 @@ type runCmd struct {
 	Prometheus string        `type:"path" placeholder:"PATH" help:"Binary of Prometheus."`
 	Loki       string        `type:"path" placeholder:"PATH" help:"Binary of Loki, run as one process (-target=all)."`
 	VLogs      string        `name:"victorialogs" type:"path" placeholder:"PATH" help:"Binary of VictoriaLogs, single node."`
+	S3         string        `name:"s3" type:"existingfile" placeholder:"PATH" help:"Binary of versitygw, an S3 server, for the load requests-s3."`
 	LogsGB     float64       `name:"logs-gb" default:"1" help:"Gigabytes (10^9 bytes) of lines for the loads of logs."`
 	Only       []string      `help:"Systems to run: shale, shale-base, victoriametrics, prometheus, loki, victorialogs. Default: all that are given."`
 	Out        string        `default:"bench-results" type:"path" help:"Folder for results, a file for each call."`
@@ -147,7 +148,7 @@ func planned(chosen []*load, systems []system.System) (n int) {
 // prepare builds Shale and looks at the given binaries.
 func (c *runCmd) prepare(ctx context.Context, work string, chosen []*load, log io.Writer) (systems []system.System, s settings, err error) {
 	s = settings{
-		Duration: c.Duration, Soak: c.Soak, Scale: c.Scale, Quiet: c.Quiet, Settle: c.Settle, Queries: c.Queries, Memory: c.Memory, LogsGB: c.LogsGB, Work: work, Log: log,
+		Duration: c.Duration, Soak: c.Soak, Scale: c.Scale, Quiet: c.Quiet, Settle: c.Settle, Queries: c.Queries, Memory: c.Memory, LogsGB: c.LogsGB, S3: c.S3, Work: work, Log: log,
 		agreed: &agreement{},
 	}
 	shale := c.Shale

@@ -31,6 +31,7 @@ type settings struct {
 	LogsGB        float64 // of the loads of logs
 	Loader        string  // binary
 	Slow          string  // binary of bench/slow; empty: none
+	S3            string  // binary of versitygw; empty: none
 	Work          string  // folder for data
 	// agreed holds the results that those of all systems must equal.
 	agreed *agreement

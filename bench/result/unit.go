@@ -57,6 +57,7 @@ func unitTable() map[string]unit {
 		"parts":                   {title: "parts", less: true, write: count},
 		"cpu-s":                   {title: "CPU-s", less: true, write: figures},
 		"bucket-requests":         {title: "bucket requests", less: true, write: figures},
+		"bucket-B":                {title: "bytes from the bucket", less: true, write: Bytes},
 		"bucket-request-s":        {title: "a bucket request", write: Seconds},
 		"retries":                 {title: "retries", less: true, write: count},
 		"growth-rss-%":            {title: "RSS, last tenth to second, %", less: true, write: figures},
