@@ -179,11 +179,15 @@ func (l *Limit) prefix(now time.Time, write bool, name string) *rate {
 // a hash, so that this makes 16 prefixes of them.
 func prefixOf(name string) string { return name[:min(strings.LastIndexByte(name, '/')+2, len(name))] }
 
-// observe counts the end of a request of n bytes.
-func (l *Limit) observe(n int64, took time.Duration) {
+// accepted counts a request that the store carried out. Bytes below 0 say that its time depends on more than
+// the store.
+func (l *Limit) accepted(write bool, bytes int64, took time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.concurrency.observe(time.Now(), n, took)
+	l.rate(write).accepted++
+	if bytes >= 0 {
+		l.concurrency.observe(time.Now(), bytes, took)
+	}
 }
 
 // refused counts a request that was throttled.

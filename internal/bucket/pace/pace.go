@@ -20,14 +20,14 @@ var _ bucket.Bucket = (*Bucket)(nil)
 // Wrap wraps a bucket.
 func Wrap(next bucket.Bucket, l *Limit) *Bucket { return &Bucket{next, l} }
 
-// ended counts the end of a request. Bytes below 0 say that its time depends on more than the store.
+// ended counts the end of a request: see [Limit.accepted].
 func (b *Bucket) ended(write bool, bytes int64, began time.Time, err error) {
 	var throttled *bucket.ThrottledError
 	switch {
 	case errors.As(err, &throttled):
 		b.limit.refused(write, throttled.After)
-	case err == nil && bytes >= 0:
-		b.limit.observe(bytes, time.Since(began))
+	case err == nil:
+		b.limit.accepted(write, bytes, time.Since(began))
 	}
 }
 

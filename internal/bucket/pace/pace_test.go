@@ -52,6 +52,8 @@ func TestRateFollowsTheStore(t *testing.T) {
 						lateRefused++
 					}
 					l.refused(false, 0)
+				} else {
+					l.accepted(false, -1, 0)
 				}
 				if sent > 1e7 {
 					t.Fatal("there is no limit")
@@ -71,6 +73,35 @@ func TestRateFollowsTheStore(t *testing.T) {
 		}
 		t.Logf("%.0f requests a second, %.0f refused in all, %.0f of %.0f after 20 s", rate, refused, lateRefused, lateSent)
 	})
+}
+
+// TestOutage: a store that refuses everything for a minute gets few requests, and is used in full soon after.
+func TestOutage(t *testing.T) {
+	now := time.Unix(1000, 0)
+	r := newRate(now, 0, growth)
+	ask := func(seconds int, accepts bool) (sent int) {
+		for range seconds * 1000 {
+			now = now.Add(time.Millisecond)
+			if r.wait(now) > 0 {
+				continue
+			}
+			r.send()
+			if sent++; accepts {
+				r.accepted++
+			} else {
+				r.throttled(now, 0)
+			}
+		}
+		return sent
+	}
+	ask(10, true)
+	if sent := ask(60, false); sent > 4000 {
+		t.Errorf("%d requests during an outage of a minute", sent)
+	}
+	ask(20, true)
+	if sent := ask(1, true); sent < 900 {
+		t.Errorf("%d requests in a second, 20 s after an outage; 1000 are asked for", sent)
+	}
 }
 
 // TestOncePerWindow: a burst of refusals lowers the rate once.

@@ -17,6 +17,8 @@ const (
 	nearGrowth           = 1.002
 	nearBelow, nearAbove = 0.9, 1.05
 	fastGrowth           = 1.1
+	// After an outage nothing is known about the rate that the store takes, and the factor is blindGrowth.
+	blindGrowth = 1.5
 	// burst is the time whose requests may be sent at once.
 	burst = 100 * time.Millisecond
 	// longestBan bounds how long a store may ask to wait.
@@ -30,11 +32,12 @@ type rate struct {
 	start, ramp float64
 
 	perSecond float64
-	wall      float64 // the rate at which the store throttled last; 0: it has not
+	wall      float64 // the rate at which the store throttled last; 0: it has not, or took nothing at all
 	tokens    float64
 	filled    time.Time
 	banned    time.Time // until when the store has asked to wait
 	cutAt     time.Time
+	accepted  float64   // requests since the rate was lowered last
 	began     time.Time // of the window in which sent counts
 	sent      float64
 	last      float64 // requests per second of the window before
@@ -91,6 +94,8 @@ func (r *rate) rise() {
 	case r.perSecond >= r.start:
 		r.perSecond *= min(r.ramp, growth)
 		return
+	case r.wall == 0:
+		g = blindGrowth
 	case r.perSecond > nearAbove*r.wall:
 		g = fastGrowth
 	case r.perSecond >= nearBelow*r.wall:
@@ -110,8 +115,12 @@ func (r *rate) throttled(now time.Time, after time.Duration) {
 	}
 	r.cutAt = now
 	sent := max(r.last, r.sent/max(now.Sub(r.began).Seconds(), burst.Seconds()))
-	r.wall = max(leastRate, min(r.perSecond, sent))
-	r.perSecond = max(leastRate, cutRate*r.wall)
+	sent = max(leastRate, min(r.perSecond, sent))
+	r.perSecond = max(leastRate, cutRate*sent)
+	if r.wall = sent; r.accepted == 0 {
+		r.wall = 0 // an outage says nothing about the rate that the store takes
+	}
+	r.accepted = 0
 	r.tokens = 0
 	r.filled = now
 }
