@@ -41,7 +41,7 @@ func TestGatesShareSlots(t *testing.T) {
 		done := make(chan error)
 		go func() { done <- a.Enter(ctx) }()
 		synctest.Wait()
-		b.Leave()
+		b.Leave(ctx)
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
@@ -50,12 +50,12 @@ func TestGatesShareSlots(t *testing.T) {
 		if err := b.Enter(short); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("a client that leaves: %v", err)
 		}
-		a.Leave()
-		a.Leave()
+		a.Leave(ctx)
+		a.Leave(ctx)
 		if err := b.Enter(ctx); err != nil {
 			t.Error(err)
 		}
-		b.Leave()
+		b.Leave(ctx)
 	})
 }
 
@@ -80,6 +80,73 @@ func TestWaitersAreBounded(t *testing.T) {
 			if err := <-done; !errors.Is(err, context.Canceled) {
 				t.Error(err)
 			}
+		}
+	})
+}
+
+// A tenant with many requests leaves a quarter of the turns and of the queue to others, and a free turn goes to
+// the tenant that has the fewest. Alone, it has all turns.
+func TestTurnsAreShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const most = 8
+		slots := NewSlots(most)
+		g := NewGate(slots, time.Hour, gateMetrics())
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		of := func(tenant string) context.Context {
+			return model.WithCaller(ctx, model.Caller{Tenant: tenant})
+		}
+		greedy, other := of("greedy"), of("other")
+		for range most {
+			if err := g.Enter(greedy); err != nil {
+				t.Fatal(err)
+			}
+		}
+		done := make(chan string, 1000)
+		ask := func(ctx context.Context, name string) {
+			go func() {
+				if g.Enter(ctx) == nil {
+					done <- name
+				}
+			}()
+			synctest.Wait()
+		}
+		for range 40 {
+			ask(greedy, "greedy")
+		}
+		ask(other, "other") // after all others
+		g.Leave(greedy)
+		if got := <-done; got != "other" {
+			t.Errorf("the first free turn goes to %s", got)
+		}
+		g.Leave(greedy)
+		synctest.Wait()
+		if len(done) > 0 {
+			t.Errorf("the greedy tenant has more than %d of %d turns", most-most/4, most)
+		}
+		ask(other, "other")
+		if len(done) != 1 || <-done != "other" {
+			t.Error("no turn is left for another tenant")
+		}
+		refused := 0
+		for range waitersPerSlot * most {
+			short, cancel := context.WithTimeout(greedy, time.Minute)
+			defer cancel()
+			go func() {
+				if err := g.Enter(short); errors.Is(err, model.ErrTransient) {
+					refused++ // at once
+				}
+			}()
+			synctest.Wait()
+		}
+		if want := waitersPerSlot*most - (waitersPerSlot*most*3/4 - 40); refused != want {
+			t.Errorf("%d requests are refused, expected %d", refused, want)
+		}
+		time.Sleep(otherTenants + time.Second)
+		g.Leave(greedy)
+		synctest.Wait()
+		if slots.running() != most {
+			t.Errorf("%d of %d turns are taken by a tenant that is alone", slots.running(), most)
 		}
 	})
 }

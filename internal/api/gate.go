@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -9,19 +10,7 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// waitersPerSlot bounds the requests that wait for a turn, and those that wait for memory, since each holds
-// its form. More would not get their turn in time anyway.
-const waitersPerSlot = 16
-
-// Slots are the turns. The gates of several dialects may share them.
-type Slots struct {
-	taken chan struct{}
-	// Requests that wait for a turn and for memory are counted apart: heavy ones that wait for memory must not
-	// keep light ones from waiting for a turn.
-	forTurn, forMemory waiters
-}
-
-// waiters is the number of requests that wait.
+// waiters is the number of requests that wait for memory.
 type waiters struct {
 	n    atomic.Int64
 	most int64
@@ -32,15 +21,8 @@ func (w *waiters) add() bool { return w.n.Add(1) <= w.most }
 
 func (w *waiters) remove() { w.n.Add(-1) }
 
-// NewSlots returns n turns, and at least one.
-func NewSlots(n int) *Slots {
-	s := &Slots{taken: make(chan struct{}, max(n, 1))}
-	s.forTurn.most = waitersPerSlot * int64(cap(s.taken))
-	s.forMemory.most = s.forTurn.most
-	return s
-}
-
-// Gate lets a bounded number of requests in. A bounded number of others waits, for a bounded time.
+// Gate lets a bounded number of requests in. A bounded number of others waits, for a bounded time. The tenant
+// of a request is that of the caller in its context.
 type Gate struct {
 	slots   *Slots
 	maxWait time.Duration
@@ -55,46 +37,54 @@ func NewGate(s *Slots, maxWait time.Duration, m GateMetrics) *Gate {
 // Enter returns once the request may run; the request must then call Leave. The error is that of the context
 // or a [TurnError].
 func (g *Gate) Enter(ctx context.Context) error {
-	select {
-	case g.slots.taken <- struct{}{}:
-		g.metrics.Running.Inc()
-		return nil
-	default:
-	}
-	waiters := &g.slots.forTurn
-	defer waiters.remove()
-	if !waiters.add() {
+	w, waiting, ok := g.slots.enter(model.CallerOf(ctx).Tenant, false)
+	if !ok {
 		return g.refuse("%w: %d queries are running and %d wait (query.max-concurrent); try again later",
-			model.ErrTransient, cap(g.slots.taken), waiters.most)
+			model.ErrTransient, g.slots.running(), waiting)
 	}
-	g.metrics.Waiting.Inc()
-	defer g.metrics.Waiting.Dec()
 	t := time.NewTimer(g.maxWait)
 	defer t.Stop()
-	select {
-	case g.slots.taken <- struct{}{}:
-		g.metrics.Running.Inc()
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
+	err := g.await(ctx, w, t.C)
+	if errors.Is(err, errNoTurn) {
 		return g.refuse("%w: %d queries are running and none ended within %s (query.max-concurrent); try again later",
-			model.ErrTransient, cap(g.slots.taken), g.maxWait)
+			model.ErrTransient, g.slots.running(), g.maxWait)
 	}
+	return err
 }
 
 // EnterAgain is Enter for a request that gave back its turn to wait for memory. It waits until the context
 // ends.
 func (g *Gate) EnterAgain(ctx context.Context) error {
+	w, _, _ := g.slots.enter(model.CallerOf(ctx).Tenant, true)
+	return g.await(ctx, w, nil)
+}
+
+// errNoTurn says that a request has waited too long.
+var errNoTurn = errors.New("no turn in time")
+
+// await waits for the turn of a request, if w is not nil. Without a turn it returns the error of the context
+// or errNoTurn.
+func (g *Gate) await(ctx context.Context, w *waiter, timeout <-chan time.Time) (err error) {
+	if w == nil {
+		g.metrics.Running.Inc()
+		return nil
+	}
 	g.metrics.Waiting.Inc()
 	defer g.metrics.Waiting.Dec()
 	select {
-	case g.slots.taken <- struct{}{}:
+	case <-w.granted:
 		g.metrics.Running.Inc()
 		return nil
 	case <-ctx.Done():
-		return ctx.Err()
+		err = ctx.Err()
+	case <-timeout:
+		err = errNoTurn
 	}
+	if g.slots.cancel(w) {
+		return err
+	}
+	g.metrics.Running.Inc() // it got its turn meanwhile
+	return nil
 }
 
 func (g *Gate) refuse(format string, args ...any) error {
@@ -102,8 +92,8 @@ func (g *Gate) refuse(format string, args ...any) error {
 	return &TurnError{fmt.Errorf(format, args...)}
 }
 
-// Leave lets the next request in.
-func (g *Gate) Leave() {
-	<-g.slots.taken
+// Leave lets the next request in. The context is that of Enter.
+func (g *Gate) Leave(ctx context.Context) {
+	g.slots.leave(model.CallerOf(ctx).Tenant)
 	g.metrics.Running.Dec()
 }

@@ -21,7 +21,7 @@ func (c *call) mayWait(err error) bool {
 // of a client that leaves.
 func (c *call) awaitMemory() error {
 	c.out.Buf = c.out.Buf[:0]
-	c.Gate.Leave()
+	c.Gate.Leave(c.client)
 	c.hasTurn = false
 	refused, began := c.r.Quota, time.Now()
 	// The cost is that of the attempt that succeeds.

@@ -241,7 +241,7 @@ func (c *call) end() {
 	c.r.Quota.Release()
 	c.body.Release()
 	if c.hasTurn {
-		c.Gate.Leave()
+		c.Gate.Leave(c.client)
 	}
 	c.out.release()
 	c.countEnd()

@@ -117,7 +117,7 @@ func (p *Pipeline) occupied(t *testing.T, wait time.Duration) (http.Handler, fun
 	if err := g.Enter(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	return p.New(t, func(o *api.Options) { o.Slots, o.Limits.MaxWait = slots, wait }), g.Leave
+	return p.New(t, func(o *api.Options) { o.Slots, o.Limits.MaxWait = slots, wait }), func() { g.Leave(t.Context()) }
 }
 
 // full: a request whose turn does not come is told which setting to look at, and to come back.

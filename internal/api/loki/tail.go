@@ -11,6 +11,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/shaledb/shale/internal/api"
+	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/read/logql"
 )
 
@@ -43,7 +44,7 @@ func (h *Handler) tail(r *api.Request) (*api.Response, error) {
 	}
 	t.form = entryFormOf(t.flags)
 	q.Categorize = t.form.categorize
-	t.run(place.ctx, h.o.MaxTailTime)
+	t.run(model.WithCaller(place.ctx, model.Caller{Tenant: q.Tenant, Class: model.Explore}), h.o.MaxTailTime)
 	return &api.Response{Status: http.StatusSwitchingProtocols, Sent: true}, nil
 }
 
@@ -93,10 +94,10 @@ func (h *Handler) past(ctx context.Context) (context.Context, func(), error) {
 	if err := h.pipeline.Gate.Enter(ctx); err != nil {
 		return nil, nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, h.o.Limits.Timeout)
-	return ctx, func() {
+	timed, cancel := context.WithTimeout(ctx, h.o.Limits.Timeout)
+	return timed, func() {
 		cancel()
-		h.pipeline.Gate.Leave()
+		h.pipeline.Gate.Leave(ctx)
 	}, nil
 }
 

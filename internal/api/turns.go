@@ -1,0 +1,133 @@
+package api
+
+import (
+	"slices"
+	"sync"
+	"time"
+)
+
+// waitersPerSlot bounds the requests that wait for a turn, and those that wait for memory, since each holds
+// its form. More would not get their turn in time anyway.
+const waitersPerSlot = 16
+
+// otherTenants is how long a tenant leaves room for others after one of them has sent a request.
+const otherTenants = 5 * time.Minute
+
+// Slots are the turns. The gates of several dialects may share them.
+//
+// A free turn goes to the waiting tenant that has the fewest. While several tenants send requests, each leaves
+// a quarter of the turns, and of the queue, to the others. So they do not wait until one of its requests ends.
+type Slots struct {
+	// Requests that wait for memory are counted apart: they must not keep light ones from waiting for a turn.
+	forMemory waiters
+
+	mu       sync.Mutex
+	most     int
+	taken    int
+	turns    map[string]int // by tenant
+	queue    []*waiter      // in the order of arrival
+	seen     bool
+	last     string    // tenant of the last request
+	switched time.Time // when the tenant was another than that of the request before
+}
+
+// waiter is a request that waits for a turn.
+type waiter struct {
+	tenant  string
+	granted chan struct{} // closed when it has its turn
+}
+
+// NewSlots returns n turns, and at least one.
+func NewSlots(n int) *Slots {
+	n = max(n, 1)
+	s := &Slots{most: n, turns: make(map[string]int)}
+	s.forMemory.most = waitersPerSlot * int64(n)
+	return s
+}
+
+// running returns the number of turns that are taken.
+func (s *Slots) running() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.taken
+}
+
+// enter takes a turn for a tenant, and returns nil, or a place in the queue. If the queue has no room, it
+// returns false and the length of the queue; a request that had a turn before always has room.
+func (s *Slots) enter(tenant string, hadTurn bool) (w *waiter, waiting int, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.seen && tenant != s.last {
+		s.switched = time.Now()
+	}
+	s.seen, s.last = true, tenant
+	if s.taken < s.most && s.leavesRoom(s.turns[tenant], s.most) {
+		s.start(tenant)
+		return nil, 0, true
+	}
+	if room := waitersPerSlot * s.most; !hadTurn && (len(s.queue) >= room || !s.leavesRoom(s.waiting(tenant), room)) {
+		return nil, len(s.queue), false
+	}
+	w = &waiter{tenant: tenant, granted: make(chan struct{})}
+	s.queue = append(s.queue, w)
+	return w, 0, true
+}
+
+// leavesRoom reports whether a tenant that has some of the turns, or of the places in the queue, may have one
+// more. The caller holds mu.
+func (s *Slots) leavesRoom(has, most int) bool {
+	return has < most-most/4 || time.Since(s.switched) > otherTenants
+}
+
+// waiting returns the number of requests of a tenant in the queue. The caller holds mu.
+func (s *Slots) waiting(tenant string) (n int) {
+	for _, w := range s.queue {
+		if w.tenant == tenant {
+			n++
+		}
+	}
+	return n
+}
+
+// start gives a turn to a tenant. The caller holds mu.
+func (s *Slots) start(tenant string) {
+	s.taken++
+	s.turns[tenant]++
+}
+
+// leave gives back a turn of a tenant.
+func (s *Slots) leave(tenant string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.taken--
+	if s.turns[tenant]--; s.turns[tenant] == 0 {
+		delete(s.turns, tenant)
+	}
+	for s.taken < s.most {
+		next := -1
+		for i, w := range s.queue {
+			if s.leavesRoom(s.turns[w.tenant], s.most) && (next < 0 || s.turns[w.tenant] < s.turns[s.queue[next].tenant]) {
+				next = i
+			}
+		}
+		if next < 0 {
+			return
+		}
+		w := s.queue[next]
+		s.queue = slices.Delete(s.queue, next, next+1)
+		s.start(w.tenant)
+		close(w.granted)
+	}
+}
+
+// cancel removes a request from the queue. It returns false if the request has its turn already.
+func (s *Slots) cancel(w *waiter) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := slices.Index(s.queue, w)
+	if i < 0 {
+		return false
+	}
+	s.queue = slices.Delete(s.queue, i, i+1)
+	return true
+}
