@@ -70,9 +70,8 @@ func requestsS3(ctx context.Context, t *trial) error {
 	for _, m := range requestModes() {
 		t.sys.Flags = slices.Concat(flags, s.flags(), m.flags)
 		for _, delay := range []time.Duration{20 * time.Millisecond, 100 * time.Millisecond} {
-			s.Inject(faultproxy.Faults{Delay: delay})
 			for _, p := range paths {
-				if err := t.askS3(ctx, s, p, fmt.Sprintf("%s/%s/%s", p.name, delay, m.name)); err != nil {
+				if err := t.askS3(ctx, s, p, delay, m.name); err != nil {
 					return err
 				}
 			}
@@ -112,11 +111,22 @@ func requestPaths(needles []lines.Needle, from, end time.Time) (all []namedPath,
 	return all, nil
 }
 
-// askS3 sends a query to a server that has just been started, and records what that has read.
-func (t *trial) askS3(ctx context.Context, s *s3Server, p namedPath, name string) error {
-	rec := t.aside(requestLoad(name))
-	err := t.with(ctx, logsMemory, func(srv *system.Server) error {
+// withS3 starts the system, lets the faults begin, and calls do. A start makes dozens of requests, which do
+// not count.
+func (t *trial) withS3(ctx context.Context, s *s3Server, f faultproxy.Faults, do func(srv *system.Server) error) error {
+	s.Inject(faultproxy.Faults{})
+	return t.with(ctx, logsMemory, func(srv *system.Server) error {
 		s.Reset()
+		s.Inject(f)
+		defer s.Inject(faultproxy.Faults{})
+		return do(srv)
+	})
+}
+
+// askS3 sends a query to a server that has just been started, and records what that has read.
+func (t *trial) askS3(ctx context.Context, s *s3Server, p namedPath, delay time.Duration, mode string) error {
+	rec := t.aside(requestLoad(fmt.Sprintf("%s/%s/%s", p.name, delay, mode)))
+	err := t.withS3(ctx, s, faultproxy.Faults{Delay: delay}, func(srv *system.Server) error {
 		seconds, _, err := timed(ctx, srv, p.path)
 		rec.Set("cold-s", seconds)
 		rec.Set("bucket-requests", float64(s.Counts().Requests))
@@ -132,10 +142,9 @@ func (t *trial) askS3(ctx context.Context, s *s3Server, p namedPath, name string
 
 // askStalled sends small queries over bytes that are not cached, while 1 % of the requests stall for 2 s.
 func (t *trial) askStalled(ctx context.Context, s *s3Server, apps []string, from time.Time, mode string) error {
-	s.Inject(faultproxy.Faults{Delay: 20 * time.Millisecond, Stalls: 0.01, Stall: 2 * time.Second})
+	stalls := faultproxy.Faults{Delay: 20 * time.Millisecond, Stalls: 0.01, Stall: 2 * time.Second}
 	rec := t.aside(requestLoad("small queries, 1 % stalled 2 s/20ms/" + mode))
-	err := t.with(ctx, logsMemory, func(srv *system.Server) error {
-		s.Reset()
+	err := t.withS3(ctx, s, stalls, func(srv *system.Server) error {
 		var took []float64
 		const slice = time.Minute
 		for at := from; at.Before(from.Add(logsSpan)); at = at.Add(slice) {
@@ -160,11 +169,9 @@ func (t *trial) askStalled(ctx context.Context, s *s3Server, apps []string, from
 
 // askAtOnce sends 20 queries over the same blocks at one time.
 func (t *trial) askAtOnce(ctx context.Context, s *s3Server, paths []namedPath, mode string) error {
-	s.Inject(faultproxy.Faults{Delay: 20 * time.Millisecond})
 	for _, p := range paths[:3] {
 		rec := t.aside(requestLoad("20 at once: " + p.name + "/20ms/" + mode))
-		err := t.with(ctx, logsMemory, func(srv *system.Server) error {
-			s.Reset()
+		err := t.withS3(ctx, s, faultproxy.Faults{Delay: 20 * time.Millisecond}, func(srv *system.Server) error {
 			began := time.Now()
 			var g sync.WaitGroup
 			errs := make([]error, 20)
