@@ -30,6 +30,7 @@ type Store struct {
 	Location location.Location
 	// Addr is the address of the store.
 	Addr string
+	dir  string // of its files
 }
 
 // At returns the location of a part of the bucket.
@@ -53,7 +54,8 @@ func Start(t testing.TB, name string) *Store {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, dir := &Store{Addr: addrs[0]}, t.TempDir()
+	dir := t.TempDir()
+	s := &Store{Addr: addrs[0], dir: dir}
 	host, port, err := net.SplitHostPort(s.Addr)
 	if err != nil {
 		t.Fatal(err)
