@@ -320,6 +320,7 @@ func TestFaults(t *testing.T) {
 	w := newFaultWorld(t)
 	w.fill([]string{"a"}, faultDays, faultStreams, faultLines, 1000)
 	bucket, gone := filepath.Join(w.store.dir, "objects", bucketName), filepath.Join(w.store.dir, "gone")
+	w.coalesces()
 	throttled := ""
 	if *outage > 10*time.Second {
 		throttled = "503" // the tries are used up
@@ -341,6 +342,42 @@ func TestFaults(t *testing.T) {
 		if usual == 0 {
 			usual = requests
 		}
+	}
+}
+
+// coalesces counts the requests of a cold query of all lines, and those of twenty such queries at one time.
+func (w *faultWorld) coalesces() {
+	w.t.Helper()
+	form := url.Values{"query": {`sum(count_over_time({app=~"a.+"} |~ "[0-9a-f]" [1h]))`}, "step": {"1h"},
+		"start": {fmt.Sprint(w.days[0].UnixNano())}, "end": {fmt.Sprint(time.Now().UnixNano())}}
+	requests := func(queries int) (requests, bytes int64, pages int) {
+		w.restart()
+		w.proxy.Reset()
+		w.proxy.Inject(faultproxy.Faults{Delay: 20 * time.Millisecond})
+		defer w.proxy.Inject(faultproxy.Faults{})
+		var all sync.WaitGroup
+		for i := range queries {
+			all.Go(func() {
+				status, text, h := w.request(http.MethodGet, "/loki/api/v1/query_range?"+form.Encode(), "a", nil)
+				if status != http.StatusOK {
+					w.t.Errorf("%d: %s", status, text)
+				}
+				if _, after, ok := strings.Cut(h.Get("Shale-Cost"), "pages-bucket="); ok && i == 0 {
+					if _, err := fmt.Sscan(strings.ReplaceAll(after, ",", " "), &pages); err != nil {
+						w.t.Error(err)
+					}
+				}
+			})
+		}
+		all.Wait()
+		counts := w.proxy.Counts()
+		return counts.Requests, counts.Bytes, pages
+	}
+	one, bytes, pages := requests(1)
+	twenty, more, _ := requests(20)
+	w.t.Logf("one query: %d requests for %d pages, %d bytes; twenty at once: %d requests, %d bytes", one, pages, bytes, twenty, more)
+	if one*10 > int64(pages) || twenty > 2*one {
+		w.t.Errorf("%d requests for %d pages, and %d for twenty queries at once", one, pages, twenty)
 	}
 }
 
