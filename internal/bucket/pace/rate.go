@@ -10,6 +10,11 @@ const (
 	// leastRate requests per second.
 	cutRate, cutPause = 0.7, time.Second
 	leastRate         = 1.0
+	// Stores refuse a few requests at any rate. A rate falls if more than strayShare of the requests of the
+	// last time, about strayTime, and at least fewestRefusals, were refused.
+	strayShare, strayTime, fewestRefusals = 0.03, 500 * time.Millisecond, 2.5
+	// A rate that has to fall a second time within again falls to acceptedShare of what was accepted meanwhile.
+	acceptedShare, again = 0.9, 5 * time.Second
 	// growth is the factor by which a rate rises in a second, if at least used of it was used. Near the rate at
 	// which the store throttled last, from nearBelow to nearAbove of it, the factor is nearGrowth: reaching it
 	// again costs refusals. Beyond that the store takes more than it did, and the factor is fastGrowth.
@@ -41,6 +46,9 @@ type rate struct {
 	began     time.Time // of the window in which sent counts
 	sent      float64
 	last      float64 // requests per second of the window before
+	// asked and refused are requests of the last time; older ones count less. They were aged at agedAt.
+	asked, refused float64
+	agedAt         time.Time
 }
 
 // newRate returns a rate that begins with start requests per second; 0: without a limit.
@@ -54,6 +62,7 @@ func newRate(now time.Time, start, ramp float64) *rate {
 // wait returns how long the next request must wait, 0 if it may be sent.
 func (r *rate) wait(now time.Time) time.Duration {
 	r.turn(now)
+	r.age(now)
 	if now.Before(r.banned) {
 		return r.banned.Sub(now)
 	}
@@ -73,6 +82,7 @@ func (r *rate) wait(now time.Time) time.Duration {
 func (r *rate) send() {
 	r.tokens--
 	r.sent++
+	r.asked++
 }
 
 // turn raises the rate once a second.
@@ -82,10 +92,16 @@ func (r *rate) turn(now time.Time) {
 		return
 	}
 	r.last = r.sent / elapsed
-	if !math.IsInf(r.perSecond, 1) && r.last >= used*r.perSecond {
+	if !math.IsInf(r.perSecond, 1) && r.last >= used*r.perSecond && now.Sub(r.cutAt) > 2*cutPause {
 		r.rise()
 	}
 	r.began, r.sent = now, 0
+}
+
+// age lets the requests of the last time count less.
+func (r *rate) age(now time.Time) {
+	older := math.Exp(-now.Sub(r.agedAt).Seconds() / strayTime.Seconds())
+	r.asked, r.refused, r.agedAt = older*r.asked, older*r.refused, now
 }
 
 func (r *rate) rise() {
@@ -104,23 +120,32 @@ func (r *rate) rise() {
 	r.perSecond = min(g*r.perSecond, r.start)
 }
 
-// throttled lowers the rate, unless it has been lowered within a second, and stops for as long as the store
-// asks.
+// throttled counts a refusal. It lowers the rate if too many requests were refused, unless it has been
+// lowered within a second, and stops for as long as the store asks.
 func (r *rate) throttled(now time.Time, after time.Duration) {
 	if until := now.Add(min(after, longestBan)); until.After(r.banned) {
 		r.banned = until
 	}
-	if now.Sub(r.cutAt) < cutPause {
+	r.age(now)
+	r.refused++
+	if r.refused < fewestRefusals || r.refused <= strayShare*r.asked || now.Sub(r.cutAt) < cutPause {
 		return
 	}
-	r.cutAt = now
 	sent := max(r.last, r.sent/max(now.Sub(r.began).Seconds(), burst.Seconds()))
 	sent = max(leastRate, min(r.perSecond, sent))
-	r.perSecond = max(leastRate, cutRate*sent)
-	if r.wall = sent; r.accepted == 0 {
+	accepted := r.accepted / now.Sub(r.cutAt).Seconds()
+	switch {
+	case r.accepted == 0:
 		r.wall = 0 // an outage says nothing about the rate that the store takes
+		r.perSecond = cutRate * sent
+	case now.Sub(r.cutAt) < again && acceptedShare*accepted < cutRate*sent:
+		r.wall = accepted
+		r.perSecond = acceptedShare * accepted
+	default:
+		r.wall = sent
+		r.perSecond = cutRate * sent
 	}
-	r.accepted = 0
-	r.tokens = 0
-	r.filled = now
+	r.perSecond = max(leastRate, r.perSecond)
+	r.cutAt, r.filled = now, now
+	r.tokens, r.accepted, r.asked, r.refused = 0, 0, 0, 0
 }
