@@ -42,7 +42,7 @@ type Bucket struct {
 
 	mu      sync.Mutex
 	flights map[string][]*flight // by object
-	batches map[string]*batch    // by object
+	batches map[batchKey]*batch
 }
 
 var _ bucket.Bucket = (*Bucket)(nil)
@@ -51,7 +51,7 @@ var _ bucket.Bucket = (*Bucket)(nil)
 func New(next bucket.Bucket, o Options) *Bucket {
 	f := promauto.With(o.Registerer)
 	return &Bucket{
-		Bucket: next, o: o, flights: make(map[string][]*flight), batches: make(map[string]*batch),
+		Bucket: next, o: o, flights: make(map[string][]*flight), batches: make(map[batchKey]*batch),
 		reads: f.NewCounterVec(prometheus.CounterOpts{
 			Name: "shale_bucket_coalesced_reads_total",
 			Help: "Reads of ranges that needed no request of their own, by reason: same, if the bytes were on their way, or near, if a request for nearby bytes fetched them."},
@@ -66,7 +66,7 @@ func New(next bucket.Bucket, o Options) *Bucket {
 type flight struct {
 	name     string
 	off, end int64
-	class    model.Class
+	caller   model.Caller
 	deadline time.Time // zero: none
 	cancel   context.CancelFunc
 	readers  int // that still wait; without any it is cancelled
@@ -84,10 +84,13 @@ func (b *Bucket) GetRange(ctx context.Context, name string, off, n int64) ([]byt
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("bucket: %s: %w", name, err)
 	}
-	class := model.CallerOf(ctx).Class
+	caller := model.CallerOf(ctx)
 	b.mu.Lock()
-	// A read does not wait for a request of a class that is sent later than its own.
-	i := slices.IndexFunc(b.flights[name], func(f *flight) bool { return f.off <= off && off+n <= f.end && f.class <= class })
+	// A read does not wait for a request of another tenant, which may have a long queue, nor of a class that is
+	// sent later than its own.
+	i := slices.IndexFunc(b.flights[name], func(f *flight) bool {
+		return f.off <= off && off+n <= f.end && f.caller.Tenant == caller.Tenant && f.caller.Class <= caller.Class
+	})
 	if i >= 0 {
 		f := b.flights[name][i]
 		f.readers++
@@ -97,11 +100,11 @@ func (b *Bucket) GetRange(ctx context.Context, name string, off, n int64) ([]byt
 		return b.wait(ctx, f, off, n)
 	}
 	if b.o.Gap <= 0 || !b.o.Busy() {
-		f := b.startLocked(ctx, name, off, off+n, class, 1)
+		f := b.startLocked(ctx, name, off, off+n, caller, 1)
 		b.mu.Unlock()
 		return b.wait(ctx, f, off, n)
 	}
-	r := b.gatherLocked(ctx, name, off, off+n, class)
+	r := b.gatherLocked(ctx, name, off, off+n, caller)
 	b.mu.Unlock()
 	select {
 	case f := <-r.flight:
@@ -114,8 +117,8 @@ func (b *Bucket) GetRange(ctx context.Context, name string, off, n int64) ([]byt
 
 // startLocked sends a request for readers that will wait for it. It has the values and the deadline of the
 // context, but is not cancelled with it.
-func (b *Bucket) startLocked(ctx context.Context, name string, off, end int64, class model.Class, readers int) *flight {
-	f := &flight{name: name, off: off, end: end, class: class, readers: readers, joined: readers > 1, done: make(chan struct{})}
+func (b *Bucket) startLocked(ctx context.Context, name string, off, end int64, caller model.Caller, readers int) *flight {
+	f := &flight{name: name, off: off, end: end, caller: caller, readers: readers, joined: readers > 1, done: make(chan struct{})}
 	deadline, bounded := ctx.Deadline()
 	ctx = context.WithoutCancel(ctx)
 	if bounded {
@@ -195,7 +198,10 @@ func (f *flight) endsBefore(ctx context.Context) bool {
 	return !f.deadline.IsZero() && (!ok || f.deadline.Before(end))
 }
 
-// batch is the reads of one object that are being gathered.
+// batchKey is an object and the tenant that reads it.
+type batchKey struct{ name, tenant string }
+
+// batch is the reads that are being gathered.
 type batch struct {
 	reads []*gathered
 }
@@ -209,13 +215,14 @@ type gathered struct {
 	left     bool
 }
 
-func (b *Bucket) gatherLocked(ctx context.Context, name string, off, end int64, class model.Class) *gathered {
-	r := &gathered{ctx: ctx, off: off, end: end, class: class, flight: make(chan *flight, 1)}
-	x := b.batches[name]
+func (b *Bucket) gatherLocked(ctx context.Context, name string, off, end int64, caller model.Caller) *gathered {
+	r := &gathered{ctx: ctx, off: off, end: end, class: caller.Class, flight: make(chan *flight, 1)}
+	key := batchKey{name, caller.Tenant}
+	x := b.batches[key]
 	if x == nil {
 		x = &batch{}
-		b.batches[name] = x
-		time.AfterFunc(gatherTime, func() { b.send(name) })
+		b.batches[key] = x
+		time.AfterFunc(gatherTime, func() { b.send(key) })
 	}
 	x.reads = append(x.reads, r)
 	return r
@@ -235,11 +242,11 @@ func (b *Bucket) leaveBatch(r *gathered) {
 
 // send sends the reads of a batch, those that lie near each other as one request. It is for the caller whose
 // class is sent first.
-func (b *Bucket) send(name string) {
+func (b *Bucket) send(key batchKey) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	reads := slices.DeleteFunc(b.batches[name].reads, func(r *gathered) bool { return r.left })
-	delete(b.batches, name)
+	reads := slices.DeleteFunc(b.batches[key].reads, func(r *gathered) bool { return r.left })
+	delete(b.batches, key)
 	slices.SortFunc(reads, func(x, y *gathered) int { return cmp.Or(cmp.Compare(x.off, y.off), cmp.Compare(x.end, y.end)) })
 	for len(reads) > 0 {
 		first, end, gaps := reads[0], reads[0].end, int64(0)
@@ -255,7 +262,7 @@ func (b *Bucket) send(name string) {
 				first = r
 			}
 		}
-		f := b.startLocked(first.ctx, name, reads[0].off, end, first.class, n)
+		f := b.startLocked(first.ctx, key.name, reads[0].off, end, model.Caller{Tenant: key.tenant, Class: first.class}, n)
 		for _, r := range reads[:n] {
 			r.flight <- f
 		}
