@@ -84,8 +84,8 @@ func TestWaitersAreBounded(t *testing.T) {
 	})
 }
 
-// A tenant with many requests leaves a quarter of the turns and of the queue to others, and a free turn goes to
-// the tenant that has the fewest. Alone, it has all turns.
+// A tenant with many requests leaves a quarter of the turns and of the queue to others, and a free turn goes
+// to the tenant that has the fewest. Alone, it has all turns.
 func TestTurnsAreShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const most = 8

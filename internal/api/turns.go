@@ -15,8 +15,9 @@ const otherTenants = 5 * time.Minute
 
 // Slots are the turns. The gates of several dialects may share them.
 //
-// A free turn goes to the waiting tenant that has the fewest. While several tenants send requests, each leaves
-// a quarter of the turns, and of the queue, to the others. So they do not wait until one of its requests ends.
+// A free turn goes to the waiting tenant that has the fewest. While several tenants send requests, each
+// leaves a quarter of the turns, and of the queue, to the others. So they do not wait until one of its
+// requests ends.
 type Slots struct {
 	// Requests that wait for memory are counted apart: they must not keep light ones from waiting for a turn.
 	forMemory waiters
