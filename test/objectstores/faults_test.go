@@ -338,8 +338,8 @@ type faultCase struct {
 }
 
 // TestFaults reads all rows through a proxy with faults in front of a real S3 server, while others are
-// written. Results are complete, or errors that name the object and the cause. Requests stay within the budgets, and
-// the server recovers by itself.
+// written. Results are complete, or errors that name the object and the cause. Requests stay within the
+// budgets, and the server recovers by itself.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	w := newFaultWorld(t)
