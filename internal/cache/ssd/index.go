@@ -3,6 +3,8 @@ package ssd
 import (
 	"sync"
 	"sync/atomic"
+
+	"github.com/shaledb/shale/internal/cache/admit"
 )
 
 const (
@@ -11,8 +13,6 @@ const (
 	// maxRecordBytes bounds a record, so that its length fits lengthBits.
 	lengthBits     = 24
 	maxRecordBytes = 1<<lengthBits - 1
-	// mostUses is the number of queries that an entry can count.
-	mostUses = 3
 )
 
 // index finds records by the hash of their key. It knows 38 bits of the hash: two keys that share them cannot
@@ -48,7 +48,7 @@ func (e *entry) uses() int     { return int(e.length >> lengthBits) }
 func (e *entry) use(query uint16) {
 	if e.query != query {
 		e.query = query
-		if e.uses() < mostUses {
+		if e.uses() < admit.MostUses {
 			e.length += 1 << lengthBits
 		}
 	}
@@ -233,7 +233,7 @@ func (x *index) restore(list []uint64) {
 		s := x.shard(u)
 		s.mu.Lock()
 		if i := s.find(uint32(u >> 2)); i >= 0 {
-			s.table[i].length = s.table[i].bytes() | uint32(u&mostUses)<<lengthBits
+			s.table[i].length = s.table[i].bytes() | uint32(u&admit.MostUses)<<lengthBits
 		}
 		s.mu.Unlock()
 	}

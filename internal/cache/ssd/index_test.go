@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"testing"
+
+	"github.com/shaledb/shale/internal/cache/admit"
 )
 
 // TestIndexIsAMap compares the index with a map, under random changes.
@@ -98,7 +100,7 @@ func TestIndexRemembersUses(t *testing.T) {
 	b.restore(a.used())
 	for i, h := range hashes {
 		got, _ := b.get(h)
-		if want := min(i%5, mostUses); got.uses() != want || got.bytes() != 10 {
+		if want := min(i%5, admit.MostUses); got.uses() != want || got.bytes() != 10 {
 			t.Fatalf("entry %d has %d uses and %d bytes, expected %d and 10", i, got.uses(), got.bytes(), want)
 		}
 	}

@@ -1,32 +1,29 @@
 package ssd
 
-// mostReinserted is the share of a segment, in percent, that is written once more when it is reclaimed.
-const mostReinserted = 40
+import "github.com/shaledb/shale/internal/cache/admit"
 
-// reinsert writes those records of the oldest segment once more that queries have used since they were
-// written: the most used first, and within one number of uses the oldest.
+// reinsert writes those records of the oldest segment once more that are worth it, as [admit.Reinsert] says.
 func (s *Store) reinsert(from int) error {
 	entries, err := s.entries(from)
 	if err != nil {
 		return nil // there is nothing to go by; the caller drops the segment
 	}
-	left := s.segmentBytes * mostReinserted / 100
-	for uses := mostUses; uses > 0; uses-- {
-		for _, at := range entries {
-			e, ok := s.index.get(at.hash)
-			if !ok || int(e.slot) != from || e.off != at.off || e.uses() != uses || int64(at.n) > left || !s.fits(int(at.n)) {
-				continue
-			}
-			ok, err := s.move(from, at, e.query)
-			if err != nil {
-				return err
-			}
-			if ok {
-				left -= int64(at.n)
-			}
-		}
+	find := func(at located) (entry, bool) {
+		e, ok := s.index.get(at.hash)
+		return e, ok && int(e.slot) == from && e.off == at.off && s.fits(int(at.n))
 	}
-	return nil
+	return admit.Reinsert(s.segmentBytes, len(entries), func(i int) (int, int64) {
+		if e, ok := find(entries[i]); ok {
+			return e.uses(), int64(entries[i].n)
+		}
+		return 0, 0
+	}, func(i int) (bool, error) {
+		e, ok := find(entries[i])
+		if !ok {
+			return false, nil
+		}
+		return s.move(from, entries[i], e.query)
+	})
 }
 
 // move writes a record of a segment to the open one. A damaged one stays where it is.

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/shaledb/shale/internal/cache"
+	"github.com/shaledb/shale/internal/cache/admit"
 	"github.com/shaledb/shale/internal/model"
 )
 
@@ -189,7 +190,7 @@ func TestReinsertionIsBounded(t *testing.T) {
 		}
 	}
 	written, reinserted := testutil.ToFloat64(s.m.written), testutil.ToFloat64(s.m.reinserted)
-	if reinserted > written*mostReinserted/100 || reinserted < written/5 {
+	if reinserted > written*admit.MostReinserted/100 || reinserted < written/5 {
 		t.Errorf("%.0f bytes were reinserted, of %.0f", reinserted, written)
 	}
 	if !s.check(t, 999) {
