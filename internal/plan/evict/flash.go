@@ -2,13 +2,8 @@ package evict
 
 import "github.com/shaledb/shale/internal/cache/admit"
 
-// The shape of Shale's tier on disk: the number of segments, the share of a segment that is written again at
-// most when it is reclaimed, and the most queries that are counted.
-const (
-	flashSegments = 100
-	flashReinsert = 0.4
-	flashUses     = 3
-)
+// flashSegments is the number of segments on the disk.
+const flashSegments = 100
 
 // flash is Shale's tier on disk. Its filter in memory admits what a second query asks for. The disk reclaims
 // its oldest segment, and writes those values again that queries have used most since they were written,
@@ -51,7 +46,7 @@ func (c *flash) Get(key, query uint32) bool {
 	switch {
 	case c.onDisk[key]:
 		if q := query16(query); c.asked[key] != q {
-			c.asked[key], c.uses[key] = q, min(c.uses[key]+1, flashUses)
+			c.asked[key], c.uses[key] = q, min(c.uses[key]+1, admit.MostUses)
 		}
 	case c.waits(key):
 		if _, admitted := c.filter.Use(hash(key), query16(query)); admitted {
@@ -117,19 +112,7 @@ func (c *flash) reclaim() {
 		c.disk.remove(key)
 		c.reclaimed = append(c.reclaimed, key)
 	}
-	left := int64(flashReinsert * float64(c.segment))
-	for uses := uint8(flashUses); uses > 0; uses-- {
-		for i, key := range c.reclaimed {
-			if key == kept {
-				continue
-			}
-			if size := c.size(key); c.uses[key] == uses && size <= left {
-				left -= size
-				c.write(key)
-				c.reclaimed[i] = kept
-			}
-		}
-	}
+	_ = admit.Reinsert(c.segment, len(c.reclaimed), c.value, c.reinsert) // reinsert returns no error
 	for _, key := range c.reclaimed {
 		if key != kept {
 			c.onDisk[key] = false
@@ -140,3 +123,17 @@ func (c *flash) reclaim() {
 
 // kept marks a key that was written again.
 const kept = ^uint32(0)
+
+// value returns the uses and the size of a value of the segment that is reclaimed.
+func (c *flash) value(i int) (uses int, bytes int64) {
+	if key := c.reclaimed[i]; key != kept {
+		return int(c.uses[key]), c.size(key)
+	}
+	return 0, 0
+}
+
+func (c *flash) reinsert(i int) (bool, error) {
+	c.write(c.reclaimed[i])
+	c.reclaimed[i] = kept
+	return true, nil
+}

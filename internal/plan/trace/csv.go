@@ -18,7 +18,7 @@ import (
 const maxRowBytes = 64 << 10
 
 // columns are the indexes of the columns that a CSV file has, or -1.
-type columns struct{ time, key, size, query, age, op int }
+type columns struct{ time, key, size, query, age, kind int }
 
 // headings are the names of columns that common traces use.
 func headings() map[string]func(*columns) *int {
@@ -32,7 +32,7 @@ func headings() map[string]func(*columns) *int {
 		"size":  {func(c *columns) *int { return &c.size }, "size bytes obj_size value_size"},
 		"query": {func(c *columns) *int { return &c.query }, "query query_id"},
 		"age":   {func(c *columns) *int { return &c.age }, "age age_seconds"},
-		"op":    {func(c *columns) *int { return &c.op }, "kind request"},
+		"kind":  {func(c *columns) *int { return &c.kind }, "request"},
 	} {
 		m[field] = names.dst
 		for name := range strings.FieldsSeq(names.names) {
@@ -122,13 +122,13 @@ func (c *columns) addRow(b *builder, row []string, n uint32) error {
 		age = int32(max(a, UnknownAge))
 	}
 	write := false
-	if c.op >= 0 {
-		switch row[c.op] {
+	if c.kind >= 0 {
+		switch row[c.kind] {
 		case "read", "":
 		case "write":
 			write = true
 		default:
-			return fmt.Errorf("%w: expected the kind read or write, got %.40q", model.ErrInvalid, row[c.op])
+			return fmt.Errorf("%w: expected the kind read or write, got %.40q", model.ErrInvalid, row[c.kind])
 		}
 	}
 	return b.add(int64(seconds*1000), xxh3.HashString(row[c.key]), uint32(size), query, age, write)

@@ -15,7 +15,7 @@ import (
 func all() Limits { return Limits{Requests: 1000, Sample: 1} }
 
 func TestCSV(t *testing.T) {
-	got, err := ReadCSV("t.csv", strings.NewReader("time,Object,bytes,query,age,kind,other\n"+
+	got, err := ReadCSV("t.csv", strings.NewReader("time,Object,bytes,query,age,kind,op\n"+
 		"100,a,10,q1,60,read,x\n100.5,b,20,q1,,write,x\n101,a,12,q1,61,read,x\n102,a,5,q2,62.9,,x\n"), all())
 	if err != nil {
 		t.Fatal(err)
