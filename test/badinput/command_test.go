@@ -116,7 +116,7 @@ func commandLine(bin string) group {
 		"plan", "plan cache --model soup", "plan cache --policies mru", "plan cache --sizes 0", "plan cache --sizes 1x", "plan cache --sample 0", "plan cache --sample NaN",
 		"plan cache --days 1000", "plan cache --delay -1s", "plan cache --node cloud", "plan cache --target-hit 101", "plan cache --max-requests 1000", "plan cache --json --csv",
 		"plan cache FILE", "plan cache FILE --format csv", "plan cache FOLDER", "plan cache /nonexistent.csv", "plan cache /dev/null", "plan cache /dev/zero --max-requests 1000",
-		"plan cache /dev/zero --format csv", "plan cache --svg /nonexistent/x.svg --days 0.1 --policies lru --quiet",
+		"plan cache /dev/zero --format csv",
 		"inspect part", "inspect part FILE", "inspect part /dev/null", "inspect part /dev/zero", "inspect part FOLDER", "inspect part FILE --check --dump", "inspect block FILE",
 		"inspect journal FILE", "inspect folder /nonexistent", "inspect journal FOLDER", "inspect journal FOLDER --check",
 		"inspect folder FOLDER --check", "inspect catalogue FOLDER --check", "version extra",

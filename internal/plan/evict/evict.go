@@ -75,6 +75,8 @@ type Ledger struct {
 
 	Evicted, Unread int64
 	EvictedBytes    int64
+	// Refused counts values that a filter in front of the cache has dropped. They are not evictions.
+	Refused int64
 	// Written is the bytes written to the medium of the cache. For a tier on disk with a queue in memory, only
 	// the disk counts.
 	Written int64
@@ -88,7 +90,7 @@ func newLedger(sizes []uint32) Ledger {
 func (l *Ledger) Counted() *Ledger { return l }
 
 // Reset begins to count from zero.
-func (l *Ledger) Reset() { l.Evicted, l.Unread, l.EvictedBytes, l.Written = 0, 0, 0, 0 }
+func (l *Ledger) Reset() { l.Evicted, l.Unread, l.EvictedBytes, l.Refused, l.Written = 0, 0, 0, 0, 0 }
 
 func (l *Ledger) size(key uint32) int64 { return int64(l.sizes[key]) }
 

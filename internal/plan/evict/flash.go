@@ -45,6 +45,7 @@ func (c *flash) Has(key uint32) bool { return c.onDisk[key] || c.waits(key) }
 func (c *flash) Get(key, query uint32) bool {
 	switch {
 	case c.onDisk[key]:
+		c.read[key] = true
 		if q := query16(query); c.asked[key] != q {
 			c.asked[key], c.uses[key] = q, min(c.uses[key]+1, admit.MostUses)
 		}
@@ -55,7 +56,6 @@ func (c *flash) Get(key, query uint32) bool {
 	default:
 		return false
 	}
-	c.read[key] = true
 	return true
 }
 
@@ -63,7 +63,6 @@ func (c *flash) Put(key, query uint32, fresh bool) {
 	if c.size(key) > c.capacity {
 		return
 	}
-	c.enter(key)
 	if fresh {
 		query = 0 // the one that ships
 	}
@@ -75,11 +74,11 @@ func (c *flash) Put(key, query uint32, fresh bool) {
 	c.leaveQueue()
 }
 
-// leaveQueue counts what the filter has dropped.
+// leaveQueue counts what the filter has refused.
 func (c *flash) leaveQueue() {
 	for c.first < len(c.queue) && !c.waits(c.queue[c.first]) {
-		if key := c.queue[c.first]; !c.onDisk[key] {
-			c.evict(key)
+		if !c.onDisk[c.queue[c.first]] {
+			c.Refused++
 		}
 		c.first++
 	}
@@ -98,6 +97,7 @@ func (c *flash) store(key, query uint32) {
 }
 
 func (c *flash) write(key uint32) {
+	c.enter(key)
 	c.uses[key] = 0
 	c.Written += c.size(key)
 	c.disk.push(key)

@@ -36,7 +36,7 @@ type Counts struct {
 	EvictedBytes        int64
 	// PeakEvicted is the most bytes evicted in an hour, and PeakUnread the most unread evictions.
 	PeakEvicted, PeakUnread int64
-	Written                 int64
+	Written, Refused        int64
 }
 
 // fetch is a value that is on its way.
@@ -168,7 +168,7 @@ func (r *run) request(q *trace.Request) {
 // total returns the counts with those of the cache.
 func (r *run) total() Counts {
 	c, l := r.counts, r.cache.Counted()
-	c.Evicted, c.Unread, c.EvictedBytes, c.Written = l.Evicted, l.Unread, l.EvictedBytes, l.Written
+	c.Evicted, c.Unread, c.EvictedBytes, c.Written, c.Refused = l.Evicted, l.Unread, l.EvictedBytes, l.Written, l.Refused
 	return c
 }
 

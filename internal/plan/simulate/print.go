@@ -22,12 +22,7 @@ func (c *Cache) print(w io.Writer, r *study.Report) error {
 	case c.CSV:
 		return writeCSV(w, r)
 	}
-	days := ""
-	if r.Events.Produced > 0 {
-		days = fmt.Sprintf(", %s produced a day", plot.Bytes(round3(r.Events.Produced*r.Scale)))
-	}
-	if _, err := fmt.Fprintf(w, "%s: %d reads of %d keys in %.1f hours%s; 1 simulated request stands for %.4g\n\n",
-		terminal.EscapeLines(r.Trace), r.Events.Reads, r.Events.Keys, r.Events.Hours, days, r.Scale); err != nil {
+	if err := printTrace(w, r); err != nil {
 		return err
 	}
 	if err := terminal.Table(w, cacheTable(r)); err != nil {
@@ -47,6 +42,21 @@ func (c *Cache) print(w io.Writer, r *study.Report) error {
 		return err
 	}
 	return terminal.Table(w, rows)
+}
+
+// printTrace describes the requests.
+func printTrace(w io.Writer, r *study.Report) error {
+	produced := ""
+	if r.Events.Produced > 0 {
+		produced = fmt.Sprintf(", %s produced a day", plot.Bytes(round3(r.Events.Produced*r.Scale)))
+	}
+	young := ""
+	for _, y := range r.Young {
+		young += fmt.Sprintf("; %.0f %% of the bytes are younger than %g h", 100*y.Share, y.Hours)
+	}
+	_, err := fmt.Fprintf(w, "%s: %d reads of %d keys in %.1f hours%s%s; 1 simulated request stands for %.4g\n\n",
+		terminal.EscapeLines(r.Trace), r.Events.Reads, r.Events.Keys, r.Events.Hours, produced, young, r.Scale)
+	return err
 }
 
 // round3 keeps 3 digits.
@@ -108,14 +118,14 @@ func planRows(p *cluster.Plan, l *cluster.Loss) [][]string {
 func writeCSV(out io.Writer, r *study.Report) error {
 	w := csv.NewWriter(out)
 	head := []string{"policy", "bytes", "hit_ratio", "first_touch_hit_ratio", "byte_hit_ratio", "gets_per_second", "peak_gets_per_second",
-		"unread_evictions_ratio", "peak_unread_evictions_per_hour", "turnovers_per_hour", "peak_turnovers_per_hour",
+		"unread_evictions_ratio", "peak_unread_evictions_per_hour", "refused_per_hour", "turnovers_per_hour", "peak_turnovers_per_hour",
 		"written_bytes_per_day", "drive_writes_per_day", "peak_gbps", "peak_iops", "get_dollars_per_month"}
 	if err := w.Write(head); err != nil {
 		return err
 	}
 	for _, row := range r.Rows {
 		cells := []string{row.Policy}
-		for _, v := range []float64{row.Bytes, row.HitRatio, row.FirstHitRatio, row.ByteHitRatio, row.Gets, row.PeakGets, row.Unread, row.PeakUnread,
+		for _, v := range []float64{row.Bytes, row.HitRatio, row.FirstHitRatio, row.ByteHitRatio, row.Gets, row.PeakGets, row.Unread, row.PeakUnread, row.Refused,
 			row.Turnovers, row.PeakTurnovers, row.Written, row.DriveWrites, row.Gbps, row.IOPS, row.GetDollars} {
 			cells = append(cells, strconv.FormatFloat(v, 'g', 6, 64))
 		}

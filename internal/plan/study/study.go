@@ -55,10 +55,11 @@ type Row struct {
 	// Gets and PeakGets are requests a second to the bucket: the mean, and that of the worst minute.
 	Gets     float64 `json:"gets_per_second"`
 	PeakGets float64 `json:"peak_gets_per_second"`
-	// Unread is the share of evictions of values that were never read, and PeakUnread the most of them in an
-	// hour.
+	// Unread is the share of evictions of values that were not read since they were written, and PeakUnread the
+	// most of them in an hour. Refused is the values an hour that a filter in front of the cache has dropped.
 	Unread     float64 `json:"unread_evictions_ratio"`
 	PeakUnread float64 `json:"peak_unread_evictions_per_hour"`
+	Refused    float64 `json:"refused_per_hour"`
 	// Turnovers is how often an hour the whole content is replaced.
 	Turnovers     float64 `json:"turnovers_per_hour"`
 	PeakTurnovers float64 `json:"peak_turnovers_per_hour"`
@@ -77,10 +78,17 @@ type Report struct {
 	Trace  string        `json:"trace"`
 	Scale  float64       `json:"scale"`
 	Events trace.Summary `json:"summary"`
+	Young  []Young       `json:"young,omitempty"`
 	Rows   []Row         `json:"rows"`
 	Target *Met          `json:"target,omitempty"`
 	Plan   *cluster.Plan `json:"plan,omitempty"`
 	Loss   *cluster.Loss `json:"loss,omitempty"`
+}
+
+// Young is the share of the bytes of first reads that were younger than a time. A trace without ages has none.
+type Young struct {
+	Hours float64 `json:"hours"`
+	Share float64 `json:"share"`
 }
 
 // Runs returns the number of requests that Run replays.
@@ -115,6 +123,11 @@ func (s *Study) Run(ctx context.Context, progress func(requests int)) (*Report, 
 		return nil, err
 	}
 	r := &Report{Trace: s.Trace.Name, Scale: s.Trace.Scale, Events: s.Trace.Summarize()}
+	for _, hours := range []float64{3, 24, 120} {
+		if share, ok := s.Trace.Young(int32(hours * 3600)); ok {
+			r.Young = append(r.Young, Young{hours, share})
+		}
+	}
 	next := replay.NextRequests(s.Trace)
 	units := make([]int64, len(s.Sizes))
 	for i, size := range s.Sizes {
@@ -143,7 +156,7 @@ func (s *Study) row(policy string, size float64, c *replay.Counts) Row {
 		Policy: policy, Bytes: size,
 		HitRatio: c.HitRatio(), FirstHitRatio: c.FirstHitRatio(), ByteHitRatio: c.ByteHitRatio(),
 		Gets: gets, PeakGets: float64(c.PeakGets) * perMinute,
-		Unread: c.UnreadShare(), PeakUnread: float64(c.PeakUnread) * s.Trace.Scale,
+		Unread: c.UnreadShare(), PeakUnread: float64(c.PeakUnread) * s.Trace.Scale, Refused: float64(c.Refused) * s.Trace.Scale / hours,
 		Turnovers: float64(c.EvictedBytes) * s.Trace.Scale / size / hours, PeakTurnovers: float64(c.PeakEvicted) * s.Trace.Scale / size,
 		Written: float64(c.Written) * s.Trace.Scale / hours * 24, DriveWrites: float64(c.Written) * s.Trace.Scale / hours * 24 / size,
 		Gbps: float64(c.PeakBytes) * perMinute * 8 / 1e9, IOPS: float64(c.PeakHits) * perMinute,

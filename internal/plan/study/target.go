@@ -59,7 +59,7 @@ func between(a, b Row, share float64) Row {
 		x, y float64
 	}{
 		{&r.HitRatio, a.HitRatio, b.HitRatio}, {&r.FirstHitRatio, a.FirstHitRatio, b.FirstHitRatio}, {&r.ByteHitRatio, a.ByteHitRatio, b.ByteHitRatio},
-		{&r.Gets, a.Gets, b.Gets}, {&r.PeakGets, a.PeakGets, b.PeakGets}, {&r.Unread, a.Unread, b.Unread}, {&r.PeakUnread, a.PeakUnread, b.PeakUnread},
+		{&r.Gets, a.Gets, b.Gets}, {&r.PeakGets, a.PeakGets, b.PeakGets}, {&r.Unread, a.Unread, b.Unread}, {&r.PeakUnread, a.PeakUnread, b.PeakUnread}, {&r.Refused, a.Refused, b.Refused},
 		{&r.Turnovers, a.Turnovers, b.Turnovers}, {&r.PeakTurnovers, a.PeakTurnovers, b.PeakTurnovers},
 		{&r.Written, a.Written, b.Written}, {&r.DriveWrites, a.DriveWrites, b.DriveWrites},
 		{&r.Gbps, a.Gbps, b.Gbps}, {&r.IOPS, a.IOPS, b.IOPS}, {&r.GetDollars, a.GetDollars, b.GetDollars},
