@@ -35,13 +35,15 @@ func (c *Cache) print(w io.Writer, r *study.Report) error {
 	if r.Plan != nil {
 		rows = append(rows, planRows(r.Plan, r.Loss)...)
 	}
-	if len(rows) == 0 {
-		return nil
+	for i, row := range rows {
+		if i == 0 {
+			row[0] = "\n" + row[0]
+		}
+		if _, err := fmt.Fprintf(w, "%s: %s\n", row[0], row[1]); err != nil {
+			return err
+		}
 	}
-	if _, err := fmt.Fprintln(w); err != nil {
-		return err
-	}
-	return terminal.Table(w, rows)
+	return nil
 }
 
 // printTrace describes the requests.
@@ -110,7 +112,7 @@ func planRows(p *cluster.Plan, l *cluster.Loss) [][]string {
 		{"nodes that bytes, network and disk reads need", fmt.Sprintf("%d, %d, %d: %s decides", p.ByBytes, p.ByGbps, p.ByIOPS, p.Bound())},
 		{"network in the worst minute", fmt.Sprintf("%.0f of %.0f Gbps", p.Need.Gbps, p.Gbps)},
 		{"when a node is lost, with rendezvous hashing", fmt.Sprintf("%.1f %% of the values, %.2f times the requests", 100*l.Share, l.MoreGets)},
-		{"with a jump hash, in the mean", fmt.Sprintf("%.1f %% of the values, %.2f times the requests", 100*l.JumpShare, l.JumpMoreGets)},
+		{"when a node is lost, with a jump hash, in the mean", fmt.Sprintf("%.1f %% of the values, %.2f times the requests", 100*l.JumpShare, l.JumpMoreGets)},
 		{"refill of a node", fmt.Sprintf("%s GET, $%.2f, at least %s", rate(l.RefillGets), l.RefillDollars, l.Refill)},
 	}
 }

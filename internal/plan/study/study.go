@@ -85,7 +85,8 @@ type Report struct {
 	Loss   *cluster.Loss `json:"loss,omitempty"`
 }
 
-// Young is the share of the bytes of first reads that were younger than a time. A trace without ages has none.
+// Young is the share of the bytes of first reads that were younger than a time. A trace without ages has
+// none.
 type Young struct {
 	Hours float64 `json:"hours"`
 	Share float64 `json:"share"`
