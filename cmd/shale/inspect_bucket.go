@@ -232,6 +232,9 @@ func (r *bucketReport) print(p *process) error {
 	for _, f := range r.Folders {
 		fmt.Fprintf(w, "%s\t%d objects, %s\n", f.Folder, f.Objects, config.Size(f.Bytes))
 	}
+	if len(r.Steps) == 0 && len(r.Folders) == 0 {
+		fmt.Fprintln(w, "objects\tnone")
+	}
 	const most = 20
 	for _, u := range r.Unfinished[:min(most, len(r.Unfinished))] {
 		fmt.Fprintf(w, "unfinished upload\t%s, begun %s\n", u.Object, u.Begun.Format(time.RFC3339))
