@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"sync"
 	"time"
@@ -22,6 +23,9 @@ const (
 	gatherTime = 5 * time.Millisecond
 	// maxBytes bounds a request made of several reads.
 	maxBytes = 4 << 20
+	// Queries that run at the same pace want the same bytes a moment after each other, often before the first of
+	// them has decoded and cached its pages. So responses stay for keptTime, up to keptBytes of them.
+	keptTime, keptBytes = 2 * time.Second, 16 << 20
 )
 
 // Options build a Bucket.
@@ -42,6 +46,8 @@ type Bucket struct {
 
 	mu      sync.Mutex
 	flights map[string][]*flight // by object
+	kept    []*flight            // that have landed, the oldest first; they are in flights, too
+	bytes   int64                // of kept
 	batches map[batchKey]*batch
 }
 
@@ -50,7 +56,7 @@ var _ bucket.Bucket = (*Bucket)(nil)
 // New wraps a bucket.
 func New(next bucket.Bucket, o Options) *Bucket {
 	f := promauto.With(o.Registerer)
-	return &Bucket{
+	b := &Bucket{
 		Bucket: next, o: o, flights: make(map[string][]*flight), batches: make(map[batchKey]*batch),
 		reads: f.NewCounterVec(prometheus.CounterOpts{
 			Name: "shale_bucket_coalesced_reads_total",
@@ -60,6 +66,33 @@ func New(next bucket.Bucket, o Options) *Bucket {
 			Name: "shale_bucket_coalesced_unneeded_bytes_total",
 			Help: "Bytes that requests fetched only because they lie between two coalesced reads."}),
 	}
+	f.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "shale_bucket_coalesced_kept_bytes", Help: "Bytes of responses of the bucket that are kept for up to 2 s, for reads of the same bytes."},
+		func() float64 {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			return float64(b.bytes)
+		})
+	return b
+}
+
+// Put creates or replaces an object.
+func (b *Bucket) Put(ctx context.Context, name string, r io.Reader, size int64) error {
+	defer b.forget(name)
+	return b.Bucket.Put(ctx, name, r, size)
+}
+
+// Delete removes an object.
+func (b *Bucket) Delete(ctx context.Context, name string) error {
+	defer b.forget(name)
+	return b.Bucket.Delete(ctx, name)
+}
+
+// forget removes the flights of an object that has changed.
+func (b *Bucket) forget(name string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.flights, name)
 }
 
 // flight is a request for a range and the reads that wait for it.
@@ -70,7 +103,7 @@ type flight struct {
 	deadline time.Time // zero: none
 	cancel   context.CancelFunc
 	readers  int // that still wait; without any it is cancelled
-	joined   bool
+	landed   bool
 	done     chan struct{}
 	data     []byte
 	err      error
@@ -94,7 +127,6 @@ func (b *Bucket) GetRange(ctx context.Context, name string, off, n int64) ([]byt
 	if i >= 0 {
 		f := b.flights[name][i]
 		f.readers++
-		f.joined = true
 		b.mu.Unlock()
 		b.reads.WithLabelValues("same").Inc()
 		return b.wait(ctx, f, off, n)
@@ -118,7 +150,7 @@ func (b *Bucket) GetRange(ctx context.Context, name string, off, n int64) ([]byt
 // startLocked sends a request for readers that will wait for it. It has the values and the deadline of the
 // context, but is not cancelled with it.
 func (b *Bucket) startLocked(ctx context.Context, name string, off, end int64, caller model.Caller, readers int) *flight {
-	f := &flight{name: name, off: off, end: end, caller: caller, readers: readers, joined: readers > 1, done: make(chan struct{})}
+	f := &flight{name: name, off: off, end: end, caller: caller, readers: readers, done: make(chan struct{})}
 	deadline, bounded := ctx.Deadline()
 	ctx = context.WithoutCancel(ctx)
 	if bounded {
@@ -139,8 +171,38 @@ func (b *Bucket) startLocked(ctx context.Context, name string, off, end int64, c
 	return f
 }
 
-// landLocked removes a flight, so that no further read joins it.
+// landLocked keeps the response of a flight for a while.
 func (b *Bucket) landLocked(f *flight) {
+	f.landed = true
+	if f.err != nil || len(f.data) > maxBytes || !slices.Contains(b.flights[f.name], f) {
+		b.removeLocked(f)
+		return
+	}
+	b.kept = append(b.kept, f)
+	b.bytes += int64(len(f.data))
+	for b.bytes > keptBytes {
+		b.dropLocked()
+	}
+	time.AfterFunc(keptTime, func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if len(b.kept) > 0 && b.kept[0] == f { // else it was dropped, or an older one drops it
+			b.dropLocked()
+		}
+	})
+}
+
+// dropLocked drops the oldest response that is kept.
+func (b *Bucket) dropLocked() {
+	f := b.kept[0]
+	b.kept[0] = nil
+	b.kept = b.kept[1:]
+	b.bytes -= int64(len(f.data))
+	b.removeLocked(f)
+}
+
+// removeLocked removes a flight, so that no further read joins it.
+func (b *Bucket) removeLocked(f *flight) {
 	rest := slices.DeleteFunc(b.flights[f.name], func(x *flight) bool { return x == f })
 	if b.flights[f.name] = rest; len(rest) == 0 {
 		delete(b.flights, f.name)
@@ -155,8 +217,8 @@ func (b *Bucket) leave(f *flight) {
 }
 
 func (b *Bucket) leaveLocked(f *flight) {
-	if f.readers--; f.readers == 0 {
-		b.landLocked(f)
+	if f.readers--; f.readers == 0 && !f.landed {
+		b.removeLocked(f)
 		f.cancel()
 	}
 }
@@ -181,12 +243,6 @@ func (b *Bucket) wait(ctx context.Context, f *flight, off, n int64) ([]byte, err
 	}
 	if int64(len(f.data)) != f.end-f.off {
 		return nil, fmt.Errorf("%w: bucket: %s: got %d bytes at offset %d, expected %d", model.ErrTransient, f.name, len(f.data), f.off, f.end-f.off)
-	}
-	b.mu.Lock()
-	shared := f.joined
-	b.mu.Unlock()
-	if whole && !shared {
-		return f.data, nil
 	}
 	// Copied: every reader owns its bytes, and a short one must not keep a long response in memory.
 	return bytes.Clone(f.data[off-f.off:][:n]), nil

@@ -91,8 +91,16 @@ func TestSame(t *testing.T) {
 		if n := s.requests.Load(); n != 1 {
 			t.Errorf("%d requests", n)
 		}
-		if len(b.flights) != 0 {
-			t.Errorf("%d objects are in flight", len(b.flights))
+		if got, err := b.GetRange(t.Context(), "x", 5, 10); err != nil || !bytes.Equal(got, content(5, 10)) || s.requests.Load() != 1 {
+			t.Errorf("a moment later: %v, %v, %d requests", got, err, s.requests.Load())
+		}
+		b.forget("x")
+		if _, err := b.GetRange(t.Context(), "x", 5, 10); err != nil || s.requests.Load() != 2 {
+			t.Errorf("after a change: %v, %d requests", err, s.requests.Load())
+		}
+		time.Sleep(keptTime + time.Millisecond)
+		if len(b.flights) != 0 || len(b.kept) != 0 || b.bytes != 0 {
+			t.Errorf("%d objects are in flight, %d responses of %d bytes are kept", len(b.flights), len(b.kept), b.bytes)
 		}
 	})
 }
@@ -123,6 +131,7 @@ func TestLeaderLeaves(t *testing.T) {
 			t.Errorf("%d requests", s.requests.Load())
 		}
 		ctx, cancel := context.WithCancel(t.Context())
+		time.Sleep(keptTime + time.Millisecond)
 		wg.Go(func() { _, _ = b.GetRange(ctx, "x", 0, 10) })
 		synctest.Wait()
 		cancel()
