@@ -19,8 +19,9 @@ import (
 )
 
 const (
-	// gatherTime is how long reads are gathered while requests wait for their turn anyway.
-	gatherTime = 5 * time.Millisecond
+	// gatherTime is how long reads are gathered while requests wait for their turn anyway, or while more than
+	// manyFlights requests for an object are in flight: one query has at most 8, so several queries read it.
+	gatherTime, manyFlights = 5 * time.Millisecond, 8
 	// maxBytes bounds a request made of several reads.
 	maxBytes = 4 << 20
 	// Queries that run at the same pace want the same bytes a moment after each other, often before the first of
@@ -131,7 +132,7 @@ func (b *Bucket) GetRange(ctx context.Context, name string, off, n int64) ([]byt
 		b.reads.WithLabelValues("same").Inc()
 		return b.wait(ctx, f, off, n)
 	}
-	if b.o.Gap <= 0 || !b.o.Busy() {
+	if b.o.Gap <= 0 || !b.o.Busy() && b.inFlightLocked(name) <= manyFlights {
 		f := b.startLocked(ctx, name, off, off+n, caller, 1)
 		b.mu.Unlock()
 		return b.wait(ctx, f, off, n)
@@ -145,6 +146,16 @@ func (b *Bucket) GetRange(ctx context.Context, name string, off, n int64) ([]byt
 		b.leaveBatch(r)
 		return nil, fmt.Errorf("bucket: %s: %w", name, ctx.Err())
 	}
+}
+
+// inFlightLocked counts the requests for an object that have no response yet.
+func (b *Bucket) inFlightLocked(name string) (n int) {
+	for _, f := range b.flights[name] {
+		if !f.landed {
+			n++
+		}
+	}
+	return n
 }
 
 // startLocked sends a request for readers that will wait for it. It has the values and the deadline of the
