@@ -80,14 +80,13 @@ func TestRequests(t *testing.T) {
 // TestFit: the presets read the shares of young data that the report gives: for its usual cells 60 % younger
 // than 3 hours and 69 % younger than a day, for the unusual one 35 % and, for 5 days, 67 %.
 func TestFit(t *testing.T) {
-	for _, c := range []struct {
-		name         string
-		hours, share float64
-	}{{P, 3, 0.35}, {P, 120, 0.667}, {G, 3, 0.60}, {G, 24, 0.69}} {
-		tr := mustGenerate(t, c.name, 7, func(m *Model) { m.Days, m.WarmUpDays = 3, 0.1 })
-		got, ok := tr.Young(int32(c.hours * 3600))
-		if !ok || math.Abs(got-c.share) > 0.05 {
-			t.Errorf("%s: %.3f of the bytes are younger than %g hours, expected %.3f within 0.05", c.name, got, c.hours, c.share)
+	for name, want := range map[string]map[float64]float64{P: {3: 0.35, 120: 0.667}, G: {3: 0.60, 24: 0.69}} {
+		tr := mustGenerate(t, name, 7, func(m *Model) { m.Days, m.WarmUpDays = 3, 0.1 })
+		for hours, share := range want {
+			got, ok := tr.Young(int32(hours * 3600))
+			if !ok || math.Abs(got-share) > 0.05 {
+				t.Errorf("%s: %.3f of the bytes are younger than %g hours, expected %.3f within 0.05", name, got, hours, share)
+			}
 		}
 	}
 }
