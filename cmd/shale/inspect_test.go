@@ -261,3 +261,34 @@ func TestInspectCatalogue(t *testing.T) {
 		t.Errorf("with a missing block: exit %d\n%s%s", code, out, errs)
 	}
 }
+
+// TestInspectRetention shows the rule that counts for a series, and reports a folder that is no bucket.
+func TestInspectRetention(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "shale.yaml")
+	if err := os.WriteFile(file, []byte("retention: 30d\nretention-rules:\n- {signal: logs, match: '{env=\"dev\"}', keep: 3d}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for args, want := range map[string]string{
+		`--config ` + file + ` --signal logs --series {env="dev"}`:        "rule 1: tenant *, logs, {env=\"dev\"}, keep 3d\n",
+		`--config ` + file + ` --series up{env="dev"}`:                    "rule 2: tenant *, metrics and logs, {}, keep 30d\n",
+		`--config ` + file + ` --json --signal logs --series {env="dev"}`: `{"rule":1,"signal":"logs","match":"{env=\"dev\"}","keep":"3d"}` + "\n",
+	} {
+		code, out, errs := shale(t, nil, append([]string{"inspect", "retention"}, strings.Fields(args)...)...)
+		if code != exitOK || !strings.HasSuffix(out, want) {
+			t.Errorf("%s: %d\n%s%s", args, code, out, errs)
+		}
+	}
+	for args, want := range map[string]string{
+		"--config " + file + " --series {": "--series:",
+		"--config " + file + " /none":      "/none",
+		"--config " + dir:                  "config file",
+	} {
+		if code, _, errs := shale(t, nil, append([]string{"inspect", "retention"}, strings.Fields(args)...)...); code != exitUsage || !strings.Contains(errs, want) {
+			t.Errorf("%s: %d %s", args, code, errs)
+		}
+	}
+	if code, out, errs := shale(t, nil, "inspect", "retention", dir, "--config", file); code != exitFailed || strings.Count(out, "\n") != 3 || !strings.Contains(errs, "seed") {
+		t.Errorf("a folder that is no bucket: %d %s%s", code, out, errs)
+	}
+}

@@ -12,11 +12,14 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	bucketfs "github.com/shaledb/shale/internal/bucket/fs"
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/model/worldtest"
 	"github.com/shaledb/shale/internal/read/readtest"
+	"github.com/shaledb/shale/internal/store/deletion"
 	"github.com/shaledb/shale/internal/store/retention"
 )
 
@@ -217,6 +220,22 @@ func (s *ruled) groups() string {
 	}
 	slices.Sort(all)
 	return strings.Join(all, " ")
+}
+
+// TestDeletionStates counts deletions by their state.
+func TestDeletionStates(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	s := newSetup(t, func(o *EngineOptions) { o.Registerer = reg })
+	must(t, s.push("a", up, s.now, 1))
+	for _, wait := range []time.Duration{0, time.Hour} {
+		d := deletion.Deletion{Tenant: "a", Signal: model.Metrics, Range: everything, Matchers: []deletion.Matcher{{}}, NotBefore: s.now + int64(wait)}
+		_, err := s.Delete(context.Background(), d)
+		must(t, err)
+	}
+	const head = "# HELP shale_deletions Deletions by state: received (can still be cancelled), processing (compaction is to drop rows), processed (no row is left).\n# TYPE shale_deletions gauge\n"
+	want := head + "shale_deletions{state=\"processed\"} 0\nshale_deletions{state=\"processing\"} 1\nshale_deletions{state=\"received\"} 1\n"
+	must(t, testutil.GatherAndCompare(reg, strings.NewReader(want), "shale_deletions"))
+	must(t, s.Close())
 }
 
 // TestRetentionRules: a rule hides rows at once, wherever they are, and shows them once it gets longer.

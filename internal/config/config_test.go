@@ -120,7 +120,7 @@ func TestEmptyFileAndMissingFile(t *testing.T) {
 
 // The effective configuration, as it is shown, parses as the same configuration.
 func TestShownConfigurationReadsBack(t *testing.T) {
-	in := "bucket: 'a b: #c'\nmemory: 300MiB\ndisk: 12.5%\nretention: 1d30s\ngraphite-listen: ''\nquery: {max-bytes: 1234567B}\nlimits: {tenant-lines: 9223372036854775807}\nhttp-listen: ':9480'\n"
+	in := "retention-rules: [{tenant: 'a*', match: '{a=\"b: #c\"}', keep: 3d}]\nbucket: 'a b: #c'\nmemory: 300MiB\ndisk: 12.5%\nretention: 1d30s\ngraphite-listen: ''\nquery: {max-bytes: 1234567B}\nlimits: {tenant-lines: 9223372036854775807}\nhttp-listen: ':9480'\n"
 	c, from, err := Load(Sources{File: writeFile(t, t.TempDir(), "in.yaml", in)})
 	if err != nil {
 		t.Fatal(err)
@@ -183,6 +183,25 @@ func TestOldestAge(t *testing.T) {
 		got, setting := (&Config{Retention: c.retention, Write: write.Limits{MaxAge: c.maxAge}}).OldestAge()
 		if got != c.want || setting != c.setting {
 			t.Errorf("retention %d, max-age %d: got %d of %q, want %d of %q", c.retention, c.maxAge, got, setting, c.want, c.setting)
+		}
+	}
+}
+
+// Rows are accepted up to the longest age of any rule.
+func TestOldestAgeOfRules(t *testing.T) {
+	for text, want := range map[string]time.Duration{
+		"retention: 3d\nretention-rules: [{tenant: a, keep: 9d}]": 9 * day,
+		"retention: 3d\nretention-rules: [{tenant: a, keep: 1d}]": 3 * day,
+		"retention: 3d\nretention-rules: [{tenant: a, keep: 0}]":  0,
+		"retention: 3d\nretention-rules: '[{\"keep\": \"1d\"}]'":  3 * day,
+		"retention: 0\nretention-rules: [{tenant: a, keep: 9d}]":  0,
+	} {
+		c, _, err := Load(Sources{File: writeFile(t, t.TempDir(), "in.yaml", "max-age: 0\n"+text+"\n")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, _ := c.OldestAge(); got != want {
+			t.Errorf("%s: %s", text, got)
 		}
 	}
 }

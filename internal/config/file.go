@@ -11,8 +11,11 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// errNotOne is a mistake in most settings.
-var errNotOne = errors.New("must be one value, not a list or a map")
+// The mistakes of settings that are of the wrong kind.
+var (
+	errNotOne  = errors.New("must be one value, not a list or a map")
+	errNotList = errors.New("must be a list, not a map")
+)
 
 // yaml reads the settings of one YAML document. It walks the syntax tree and does not decode into the struct:
 // the text of a value must go through the parser of the flags, and every mistake needs its line.
@@ -116,6 +119,10 @@ func (l *loader) value(path string, s *Setting, n ast.Node) {
 		}
 		l.set(s, string(text), at)
 	default:
+		if s.isList(&l.config) {
+			l.mistake(at, s.Name, errNotList)
+			return
+		}
 		l.mistake(at, s.Name, errNotOne)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/store/catalog"
 	"github.com/shaledb/shale/internal/store/deletion"
+	"github.com/shaledb/shale/internal/store/retention"
 )
 
 // randomJob draws any merge that the rule allows, whatever the planner would do: of a random set of blocks
@@ -49,9 +50,26 @@ func randomJob(t *rapid.T, c *Compactor, blocks []catalog.Block) *job {
 	return &job{why: "test", inputs: some, cells: cells}
 }
 
+// drawRules draws rules that divide series into groups, and by which no row expires.
+func drawRules(t *rapid.T) *retention.Rules {
+	var l retention.List
+	for range rapid.IntRange(0, 3).Draw(t, "rules") {
+		l.Rules = append(l.Rules, retention.Rule{
+			Tenant: rapid.SampledFrom([]string{"", "a", "[bc]"}).Draw(t, "tenant"),
+			Match:  rapid.SampledFrom([]string{"", "m1", `{i=~"[0-2]"}`}).Draw(t, "match"),
+			Keep:   rapid.SampledFrom([]string{"0", "100y", "200y"}).Draw(t, "keep"),
+		})
+	}
+	r, err := retention.Compile(l, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
 // TestMergesChangeNothing ships windows and late rows that overwrite each other, deletes some, and merges
 // them: as the planner says, at random as the rule allows, and with two compactors that know the bucket as it
-// was at different times. At every moment, readers see the rows of a simple map.
+// was at different times, and have different rules of retention. At every moment, readers see the rows of a simple map.
 func TestMergesChangeNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t, vfs.NewMem())
@@ -63,6 +81,7 @@ func TestMergesChangeNothing(t *testing.T) {
 			o.MaxFresh = rapid.IntRange(1, 8).Draw(t, "fresh")
 			o.MemoryBytes = rapid.SampledFrom([]int64{minBytes, 5 << 19, 4 << 20, 64 << 20}).Draw(t, "memory")
 			o.maxSeries = rapid.IntRange(1, 20).Draw(t, "series")
+			o.Retention = drawRules(t)
 			o.Garbage = catalog.CollectOptions{Grace: time.Hour, UploadGrace: 24 * time.Hour, DeletionGrace: 24 * time.Hour}
 		}
 		mine := w.compactor(t, w.c, tune)

@@ -248,3 +248,76 @@ func TestSeeAllocations(t *testing.T) {
 		t.Errorf("%v allocations", got)
 	}
 }
+
+// TestHorizon: counts of streams that have expired are not added.
+func TestHorizon(t *testing.T) {
+	k := newIdle(Options{MaxBytes: 8 << 20, Whole: true, Horizon: func(_ string, s model.Signal, now int64) (int64, *model.Horizon) {
+		return now - int64(24*time.Hour), &model.Horizon{Latest: now, Before: func(l model.Labels) int64 {
+			if string(l.Get("app")) == "short" {
+				return now - int64(time.Hour)
+			}
+			return now - int64(24*time.Hour)
+		}}
+	}})
+	for _, app := range []string{"short", "long"} {
+		for _, age := range []time.Duration{time.Minute, 2 * time.Hour, 25 * time.Hour} {
+			k.send("a", app, "info", k.now.Add(-age), 100, "from "+app)
+		}
+	}
+	k.mineAll()
+	if got := k.totals(t, "a"); got["from short <_>"] != 100 || got["from long <_>"] != 200 {
+		t.Error(got)
+	}
+}
+
+// totals returns the lines of each pattern of a tenant.
+func (i *idle) totals(t *testing.T, tenant string) map[string]int64 {
+	t.Helper()
+	to := NewTotals(0, math.MaxUint32, 3600, new(model.Quota))
+	if _, err := i.Add(tenant, nil, to); err != nil {
+		t.Fatal(err)
+	}
+	all, err := to.Series()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sums := map[string]int64{}
+	for _, s := range all {
+		for _, x := range s.Samples {
+			sums[s.Pattern] += x.Lines
+		}
+	}
+	return sums
+}
+
+// TestForget: lines up to the end of a deletion do not count, also those that still wait, and the time since
+// when counts are complete moves on.
+func TestForget(t *testing.T) {
+	k := newIdle(Options{MaxBytes: 8 << 20, Whole: true})
+	k.send("a", "x", "info", k.now.Add(-time.Minute), 100, "old")
+	k.send("b", "x", "info", k.now.Add(-time.Minute), 100, "old")
+	k.mineAll()
+	k.send("a", "x", "info", k.now.Add(-time.Second), 100, "waiting")
+	k.Forget("a", math.MaxInt64)
+	k.mineAll()
+	k.now = k.now.Add(time.Minute)
+	k.send("a", "x", "info", k.now, 100, "new")
+	k.mineAll()
+	if got := k.totals(t, "a"); len(got) != 1 || got["new <_>"] != 100 {
+		t.Error(got)
+	}
+	if got := k.totals(t, "b"); got["old <_>"] != 100 {
+		t.Errorf("the tenant next to it: %v", got)
+	}
+	since, err := k.Add("a", nil, NewTotals(0, 1, 10, new(model.Quota)))
+	if err != nil || since < k.now.Add(-time.Minute).Unix() || since > k.now.Unix() {
+		t.Errorf("complete since %d, %v", since, err)
+	}
+	k.Forget("c", k.now.UnixNano()) // it has no counts
+	k.send("c", "x", "info", k.now.Add(-time.Second), 100, "early")
+	k.mineAll()
+	if got := k.totals(t, "c"); len(got) > 0 {
+		t.Error(got)
+	}
+	k.check(t)
+}
