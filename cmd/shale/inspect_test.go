@@ -262,7 +262,7 @@ func TestInspectCatalogue(t *testing.T) {
 	}
 }
 
-// TestInspectRetention shows the rule that counts for a series, and reports a folder that is no bucket.
+// TestInspectRetention shows the rule that counts for a series, and reports a folder that is not a bucket.
 func TestInspectRetention(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "shale.yaml")
@@ -289,6 +289,6 @@ func TestInspectRetention(t *testing.T) {
 		}
 	}
 	if code, out, errs := shale(t, nil, "inspect", "retention", dir, "--config", file); code != exitFailed || strings.Count(out, "\n") != 3 || !strings.Contains(errs, "seed") {
-		t.Errorf("a folder that is no bucket: %d %s%s", code, out, errs)
+		t.Errorf("a folder that is not a bucket: %d %s%s", code, out, errs)
 	}
 }

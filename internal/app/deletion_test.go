@@ -28,6 +28,8 @@ import (
 type history struct {
 	events []event
 	eras   []era // in which rules of retention held
+	// deletions counts those that were acknowledged, also if they were cancelled later.
+	deletions int
 }
 
 // event is a push or a deletion.
@@ -99,7 +101,7 @@ func (h *history) delete(e *Engine, r *rand.Rand) error {
 	if d.Request = id; d.Compile(nil) != nil {
 		return errors.New("the deletion does not compile")
 	}
-	h.events = append(h.events, ev)
+	h.events, h.deletions = append(h.events, ev), h.deletions+1
 	return nil
 }
 

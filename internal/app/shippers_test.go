@@ -88,7 +88,7 @@ func (p *pair) delete(r *rand.Rand) error {
 	if err := ev.deletion.Compile(nil); err != nil {
 		return err
 	}
-	p.truth.events = append(p.truth.events, ev)
+	p.truth.events, p.truth.deletions = append(p.truth.events, ev), p.truth.deletions+1
 	return nil
 }
 
@@ -160,13 +160,13 @@ func TestTwoShippersAndCompactors(t *testing.T) {
 		if *worldSeed != 0 {
 			seed = *worldSeed
 		}
-		if err := liveAsPair(rounds, seed); err != nil {
+		if err := liveAsPair(t, rounds, seed); err != nil {
 			t.Fatalf("%v\nagain: go test ./internal/app -run TestTwoShippersAndCompactors -world-seed %d", err, seed)
 		}
 	}
 }
 
-func liveAsPair(rounds int, seed uint64) (err error) {
+func liveAsPair(t *testing.T, rounds int, seed uint64) (err error) {
 	mem := vfs.NewMem()
 	r := rand.New(rand.NewPCG(seed, 9))
 	p := &pair{}
@@ -223,6 +223,7 @@ func liveAsPair(rounds int, seed uint64) (err error) {
 			}
 		}
 	}
+	t.Logf("%d pushes, %d deletions", len(p.truth.events)-p.truth.deletions, p.truth.deletions)
 	return p.check(true)
 }
 

@@ -285,6 +285,7 @@ func (w *world) run(t *testing.T, place objectstores.Place, r *rand.Rand, rules 
 	if err := truth.checkAll(e); err != nil {
 		return fmt.Errorf("once all deletions are carried out: %w", err)
 	}
+	t.Logf("%d pushes and deletions that stayed, %d deletions in all, %d changes of rules", len(truth.events), truth.deletions, max(0, len(truth.eras)-1))
 	last := e
 	e = nil
 	if err := last.Close(); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -85,21 +86,19 @@ func (q *Querier) bound(req *model.Request) (model.Request, bool) {
 	if r.Cost == nil {
 		r.Cost = new(model.Cost)
 	}
-	if q.o.Horizon != nil {
-		oldest, h := q.o.Horizon(r.Tenant, r.Signal, q.o.Now())
-		if r.Range.Min = max(r.Range.Min, oldest); h.MayHide(r.Range.Min) {
-			r.Horizon = h
-		}
+	oldest, h := q.Horizon(r.Tenant, r.Signal)
+	if r.Range.Min = max(r.Range.Min, oldest); h.MayHide(r.Range.Min) {
+		r.Horizon = h
 	}
 	q.o.Warn(&r)
 	return r, r.Range.Min <= r.Range.Max
 }
 
-// Hidden reports whether a row of a series has expired at a time.
-func (q *Querier) Hidden(tenant string, s model.Signal, l model.Labels, at int64) bool {
+// Horizon returns the time before which rows of a tenant are hidden now, and what hides more of some of its
+// series.
+func (q *Querier) Horizon(tenant string, s model.Signal) (oldest int64, h *model.Horizon) {
 	if q.o.Horizon == nil {
-		return false
+		return math.MinInt64, nil
 	}
-	oldest, h := q.o.Horizon(tenant, s, q.o.Now())
-	return at < oldest || h.MayHide(at) && at < h.Before(l)
+	return q.o.Horizon(tenant, s, q.o.Now())
 }

@@ -89,15 +89,18 @@ func (e *Engine) Tail(ctx context.Context, q *TailQuery, emit func(*Batch) error
 
 // tail is one that follows lines. It is used by one goroutine.
 type tail struct {
-	q      *TailQuery
-	emit   func(*Batch) error
-	quota  *model.Quota
-	read   *read.Querier
-	from   *follower
-	filter selection.RowFilter
-	stages selection.LineStages
-	stream model.Labels // that the stages know
-	one    model.TextRows
+	q     *TailQuery
+	emit  func(*Batch) error
+	quota *model.Quota
+	read  *read.Querier
+	// oldest and horizon hide lines that have expired when they come.
+	oldest  int64
+	horizon *model.Horizon
+	from    *follower
+	filter  selection.RowFilter
+	stages  selection.LineStages
+	stream  model.Labels // that the stages know
+	one     model.TextRows
 
 	// sent has the lines of the past that may still come.
 	seeds [2]maphash.Seed
@@ -171,6 +174,7 @@ func (t *tail) follow(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		t.oldest, t.horizon = t.read.Horizon(t.q.Tenant, model.Logs)
 		for i := range queue {
 			if err := ctx.Err(); err != nil { // stages may take long for a single line
 				return err
@@ -205,7 +209,7 @@ func (t *tail) take(w *queued) error {
 	if err != nil {
 		return err
 	}
-	if t.read.Hidden(t.q.Tenant, model.Logs, w.labels, w.time) {
+	if w.time < t.oldest || t.horizon.MayHide(w.time) && w.time < t.horizon.Before(w.labels) {
 		return nil
 	}
 	if len(t.sent) > 0 {

@@ -284,3 +284,40 @@ func TestTailPast(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestTailHidesExpired: a line that has expired when it comes is not handed out.
+func TestTailHidesExpired(t *testing.T) {
+	s := newStore()
+	now := time.Now().UnixNano()
+	e := New(Options{Watch: s, Read: read.New(read.Options{Sources: []read.Source{s.memory}, Horizon: func(string, model.Signal, int64) (int64, *model.Horizon) {
+		return 0, &model.Horizon{Latest: now - 5, Before: func(l model.Labels) int64 {
+			if string(l.Get("app")) == "short" {
+				return now - 5
+			}
+			return now - 50
+		}}
+	}})})
+	s.push("t", model.LabelsOf("app", "first"), readtest.Line{Time: now, Text: "first"})
+	var got []string
+	done := errors.New("seen")
+	err := e.Tail(t.Context(), &TailQuery{Tenant: "t", Prepared: prepared(`{app=~".+"}`), Start: now, Limit: 1}, func(b *Batch) error {
+		for _, st := range b.Streams {
+			for _, x := range st.Entries {
+				got = append(got, string(x.Line))
+			}
+		}
+		switch len(got) {
+		case 1: // those after it are followed
+			s.push("t", model.LabelsOf("app", "short"), readtest.Line{Time: now - 20, Text: "expired"})
+			s.push("t", model.LabelsOf("app", "short"), readtest.Line{Time: now - 2, Text: "young"})
+			s.push("t", model.LabelsOf("app", "long"), readtest.Line{Time: now - 60, Text: "expired, too"})
+			s.push("t", model.LabelsOf("app", "long"), readtest.Line{Time: now - 20, Text: "old"})
+		case 3:
+			return done
+		}
+		return nil
+	})
+	if slices.Sort(got); !errors.Is(err, done) || !slices.Equal(got, []string{"first", "old", "young"}) {
+		t.Error(got, err)
+	}
+}

@@ -120,11 +120,11 @@ func (m *merge) layOut(cells []cell) {
 	for _, cell := range cells {
 		keeps := m.c.o.Retention.Keeps()
 		if cell.level < catalog.Settled || len(keeps) == 0 {
-			m.all = append(m.all, &cellOutput{cell: cell, group: catalog.DefaultGroup})
+			m.all = append(m.all, &cellOutput{cell: cell, group: catalog.DefaultGroup, begins: true})
 			continue
 		}
-		for _, keep := range keeps {
-			m.all = append(m.all, &cellOutput{cell: cell, keep: keep, group: m.c.o.Retention.Group(keep)})
+		for i, keep := range keeps {
+			m.all = append(m.all, &cellOutput{cell: cell, keep: keep, group: m.c.o.Retention.Group(keep), begins: i == 0})
 		}
 	}
 }
@@ -209,6 +209,9 @@ func (m *merge) weigh(most int64) ([]int64, error) {
 	}
 	bytes := make([]int64, len(costs))
 	for k := range costs {
+		if !m.all[k].begins { // the groups of a cell share no series
+			costs[k].series = 0
+		}
 		bytes[k] = costs[k].bytes(len(m.weights))
 	}
 	return bytes, nil

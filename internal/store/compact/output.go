@@ -21,6 +21,7 @@ type cellOutput struct {
 	cell
 	keep        time.Duration // of the series that go here; 0: of all series
 	group       string
+	begins      bool // it is the first output of its cell
 	shared, own *blockWriter
 	rows        model.SeriesRows // of the current series
 }

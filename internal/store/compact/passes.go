@@ -57,17 +57,23 @@ func (c *cellCost) bytes(tenants int) int64 {
 	return n
 }
 
-// passes divides the cells into groups that are written together: neighbours, as many as their costs fit a
-// budget, and at least one.
+// passes divides the outputs into lists that are written together: those of neighbouring cells, as many as
+// their costs fit a budget, and at least those of one cell.
 func passes(cells []*cellOutput, costs []int64, budget int64) [][]*cellOutput {
 	var parted [][]*cellOutput
 	begin, sum := 0, int64(0)
-	for i := range cells {
-		if i > begin && costs[i] > budget-sum {
+	for i := 0; i < len(cells); {
+		next, cost := i+1, costs[i]
+		for next < len(cells) && !cells[next].begins {
+			cost += costs[next]
+			next++
+		}
+		if i > begin && cost > budget-sum {
 			parted = append(parted, cells[begin:i])
 			begin, sum = i, 0
 		}
-		sum += costs[i]
+		sum += cost
+		i = next
 	}
 	return append(parted, cells[begin:])
 }

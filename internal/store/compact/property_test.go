@@ -69,7 +69,8 @@ func drawRules(t *rapid.T) *retention.Rules {
 
 // TestMergesChangeNothing ships windows and late rows that overwrite each other, deletes some, and merges
 // them: as the planner says, at random as the rule allows, and with two compactors that know the bucket as it
-// was at different times, and have different rules of retention. At every moment, readers see the rows of a simple map.
+// was at different times, and have different rules of retention. At every moment, readers see the rows of a
+// simple map.
 func TestMergesChangeNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t, vfs.NewMem())
