@@ -10,6 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/shaledb/shale/internal/alloctest"
 	"github.com/shaledb/shale/internal/cache/ram"
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/read"
@@ -190,9 +191,11 @@ func BenchmarkNumbers(b *testing.B) {
 				b.SetBytes(w.bytes)
 				b.ReportAllocs()
 				step := int64(10 * time.Second)
+				from := alloctest.CPU(b)
 				for b.Loop() {
 					w.numbers(b, text, step)
 				}
+				b.ReportMetric(float64((alloctest.CPU(b)-from).Microseconds())/float64(b.N)/1000, "cpu-ms/op")
 			})
 		}
 	}
