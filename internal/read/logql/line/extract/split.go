@@ -1,6 +1,11 @@
 package extract
 
-import "github.com/shaledb/shale/internal/model"
+import (
+	"encoding/binary"
+	"slices"
+
+	"github.com/shaledb/shale/internal/model"
+)
 
 // splitFinder finds fields in lines that are not put together. What a fragment of text means depends on
 // nothing but where in a line it begins. So the fragments of a hop are read once for each place that they
@@ -12,17 +17,27 @@ type splitFinder struct {
 	page   *model.SplitText
 	serial uint64       // of the page
 	values []columnText // of the page, by column
-	places []place
-	steps  []step // a power of two, found by fragment and place
+	steps  []step       // of each fragment the first one, and then the others
 	doings []doing
-	path   []uint32
-	buf    []byte // values of the line that lie in several pieces
-	mark   int    // where the last of them begins
+	// Of all pages: the places that there are, and the texts of fragments that were read, each after the
+	// place that it follows.
+	places    []place
+	placeOf   map[uint64]uint16
+	texts     map[string]readText
+	textBytes int
+	textDo    []doing // with offsets in the text
+	probe     []byte
+	path      []uint32
+	buf       []byte // values of the line that lie in several pieces
+	mark      int    // where the last of them begins
 
-	// Of the step that is being made.
-	now place
-	// alone is the index of the doing that begins a value with a column, or -1.
-	alone int
+	now place // of the step that is being made
+}
+
+// readText is what the text of a fragment does, which is the same on all pages.
+type readText struct {
+	to          place
+	first, last uint32 // splitFinder.textDo
 }
 
 // columnText is the values of a column: see [model.TextValues].
@@ -49,10 +64,19 @@ type place struct {
 	depth uint8
 }
 
+// bits identifies the place: a map finds a number in a fraction of the time that it takes for the fields.
+func (p *place) bits() uint64 {
+	b := uint64(p.open)<<32 | uint64(p.key)<<16 | uint64(p.depth)<<8 | uint64(p.mode)<<1 // a key is below maxLineKeys
+	if p.begun {
+		b |= 1
+	}
+	return b
+}
+
 // grammar reads what lines consist of. Each function moves splitFinder.now, and notes what to do.
 type grammar struct {
 	begins mode
-	text   func(x *splitFinder, b []byte, off uint32)
+	text   func(x *splitFinder, b []byte)
 	column func(x *splitFinder, column uint32)
 	end    func(x *splitFinder) // of a line
 }
@@ -86,9 +110,9 @@ const (
 
 // step is what a hop does.
 type step struct {
-	fragment    uint32 // plus 1
-	from, to    uint16 // places
+	from, to    uint16 // places; from is one more, and 0 if there is no step yet
 	first, last uint32 // doings
+	other       uint32 // the index of the step of this fragment from another place, or 0
 	// stops says that the line is decided, and finds that it is plain.
 	stops, finds bool
 }
@@ -113,35 +137,27 @@ const (
 )
 
 const (
-	// maxPlaces and maxDoings bound what is kept for pages whose lines are all different.
-	maxPlaces, maxDoings = 512, 1 << 15
-	minSteps             = 64
+	// maxPlaces, maxDoings and maxTextBytes bound what is kept for pages whose lines are all different.
+	maxPlaces, maxDoings, maxTextBytes = 512, 1 << 15, 512 << 10
+	// maxOtherSteps bounds the steps of a page besides the first ones of its fragments.
+	maxOtherSteps = 1 << 12
 )
 
 // SetPage says that FindSplit is about the lines of another page.
 func (f *Finder) SetPage(p *model.SplitText) {
 	x := f.split
 	if x == nil {
-		x = &splitFinder{Finder: f}
-		x.keys.forget()
+		x = &splitFinder{Finder: f, placeOf: make(map[uint64]uint16), texts: make(map[string]readText)}
+		x.forget()
 		f.split = x
 	}
 	if x.page == p && x.serial == p.Serial {
 		return
 	}
-	if x.keys.full || len(x.places) == 0 || len(x.places) == maxPlaces {
-		x.keys.forget()
-		x.places = append(x.places[:0], place{mode: f.grammar.begins})
+	if x.keys.full || len(x.places) == maxPlaces || x.textBytes > maxTextBytes || len(x.textDo) > maxDoings {
+		x.forget()
 	}
 	x.page, x.serial = p, p.Serial
-	n := minSteps
-	for n < 2*len(p.Fragments) {
-		n *= 2
-	}
-	if cap(x.steps) < n {
-		x.steps = make([]step, n)
-	}
-	x.steps = x.steps[:n]
 	if cap(x.values) < len(p.Columns) {
 		x.values = make([]columnText, len(p.Columns))
 	}
@@ -150,7 +166,19 @@ func (f *Finder) SetPage(p *model.SplitText) {
 	x.forgetSteps()
 }
 
+// forget forgets the lines of all pages.
+func (x *splitFinder) forget() {
+	x.keys.forget()
+	clear(x.placeOf)
+	clear(x.texts)
+	x.textBytes, x.textDo = 0, x.textDo[:0]
+	x.places = append(x.places[:0], place{mode: x.grammar.begins})
+}
+
+// forgetSteps forgets the steps of the page.
 func (x *splitFinder) forgetSteps() {
+	n := len(x.page.Fragments)
+	x.steps = slices.Grow(x.steps[:0], n)[:n]
 	clear(x.steps)
 	x.doings = x.doings[:0]
 }
@@ -164,11 +192,10 @@ func (f *Finder) FindSplit(line int) bool {
 	if line > 0 {
 		from = p.Ends[line-1]
 	}
-	mask := uint32(len(x.steps) - 1)
 	for _, h := range p.Hops[from:p.Ends[line]] {
-		s := &x.steps[(2*h.Fragment+uint32(at))&mask]
-		if s.fragment != h.Fragment+1 || s.from != at {
-			x.makeStep(s, h.Fragment, at)
+		s := &x.steps[h.Fragment]
+		if s.from != at+1 {
+			s = x.otherStep(h.Fragment, at)
 		}
 		if s.first < s.last && x.do(s, h.Value) {
 			return true
@@ -213,25 +240,44 @@ func (x *splitFinder) do(s *step, value uint32) bool {
 	return false
 }
 
-// makeStep reads the fragments of the hop that ends with a fragment, from a place on.
-func (x *splitFinder) makeStep(s *step, fragment uint32, from uint16) {
-	if len(x.doings) > maxDoings {
+// otherStep returns the step of a fragment from a place, if that is not the one that was made first.
+func (x *splitFinder) otherStep(fragment uint32, from uint16) *step {
+	if len(x.doings) > maxDoings || len(x.steps)-len(x.page.Fragments) > maxOtherSteps {
 		x.forgetSteps()
 	}
-	*s = step{fragment: fragment + 1, from: from, first: uint32(len(x.doings))}
+	s := &x.steps[fragment]
+	for s.from != from+1 {
+		if s.from == 0 {
+			x.makeStep(s, fragment, from)
+			break
+		}
+		if s.other == 0 {
+			s.other = uint32(len(x.steps))
+			x.steps = append(x.steps, step{})
+			s = &x.steps[len(x.steps)-1]
+			continue
+		}
+		s = &x.steps[s.other]
+	}
+	return s
+}
+
+// makeStep reads the fragments of the hop that ends with a fragment, from a place on.
+func (x *splitFinder) makeStep(s *step, fragment uint32, from uint16) {
+	*s = step{from: from + 1, first: uint32(len(x.doings))}
 	p := x.page
 	x.path = x.path[:0]
 	for f := int32(fragment); f >= 0; {
 		x.path = append(x.path, uint32(f))
 		f = p.Columns[p.Fragments[f].After].Before
 	}
-	x.now, x.alone = x.places[from], -1
+	x.now = x.places[from]
 	for i := len(x.path) - 1; i >= 0 && x.now.mode != unknown && x.now.mode != ended; i-- {
 		f := &p.Fragments[x.path[i]]
 		if f.After != 0 {
 			x.grammar.column(x, f.After)
 		}
-		x.grammar.text(x, p.Bytes(f), f.Off)
+		x.readText(p.Bytes(f), f.Off)
 	}
 	if p.Fragments[fragment].Column == 0 {
 		x.grammar.end(x)
@@ -239,6 +285,7 @@ func (x *splitFinder) makeStep(s *step, fragment uint32, from uint16) {
 			x.now.mode = unknown
 		}
 	}
+	x.joinDoings(int(s.first))
 	s.last = uint32(len(x.doings))
 	switch x.now.mode {
 	case unknown:
@@ -252,18 +299,60 @@ func (x *splitFinder) makeStep(s *step, fragment uint32, from uint16) {
 	}
 }
 
-// number returns the number of the place, or 0 if there are too many.
-func (x *splitFinder) number() uint16 {
-	for i := 1; i < len(x.places); i++ {
-		if x.places[i] == x.now {
-			return uint16(i)
+// readText reads a text, which begins at an offset of the page's.
+func (x *splitFinder) readText(b []byte, off uint32) {
+	if x.now.mode == unknown || x.now.mode == ended {
+		return
+	}
+	first := len(x.doings)
+	x.probe = append(binary.LittleEndian.AppendUint64(x.probe[:0], x.now.bits()), b...)
+	t, known := x.texts[string(x.probe)]
+	if known {
+		x.now = t.to
+		x.doings = append(x.doings, x.textDo[t.first:t.last]...)
+	} else {
+		x.grammar.text(x, b)
+		if x.textBytes <= maxTextBytes {
+			t = readText{to: x.now, first: uint32(len(x.textDo))}
+			x.textDo = append(x.textDo, x.doings[first:]...)
+			t.last = uint32(len(x.textDo))
+			x.texts[string(x.probe)] = t
+			x.textBytes += len(x.probe)
 		}
 	}
-	if len(x.places) == maxPlaces {
-		return 0
+	for i := range x.doings[first:] {
+		if d := &x.doings[first+i]; d.what == doText || d.what == takeText {
+			d.off += off
+		}
 	}
-	x.places = append(x.places, x.now)
-	return uint16(len(x.places) - 1)
+}
+
+// joinDoings takes a value that is just one of a column from there, without a copy.
+func (x *splitFinder) joinDoings(first int) {
+	all := x.doings[first:]
+	n := 0
+	for i := 0; i < len(all); i++ {
+		if i+2 < len(all) && all[i].what == doBegin && all[i+1].what == doColumn && all[i+2].what == doEnd {
+			all[n] = doing{takeColumn, all[i+2].field, all[i+1].off, 0}
+			i += 2
+		} else {
+			all[n] = all[i]
+		}
+		n++
+	}
+	x.doings = x.doings[:first+n]
+}
+
+// number returns the number of the place, or 0 if there are too many.
+func (x *splitFinder) number() uint16 {
+	bits := x.now.bits()
+	n, known := x.placeOf[bits]
+	if !known && len(x.places) < maxPlaces {
+		n = uint16(len(x.places))
+		x.places = append(x.places, x.now)
+		x.placeOf[bits] = n
+	}
+	return n
 }
 
 // field returns the field of the key whose value is being read, or -1.
@@ -273,9 +362,8 @@ func (x *splitFinder) doing(what deed, off, n uint32) {
 	x.doings = append(x.doings, doing{what, uint8(max(x.field(), 0)), off, n})
 }
 
-// addText adds text to the value that is being read.
-func (x *splitFinder) addText(b []byte, off uint32) {
-	x.alone = -1
+// addText adds text at an offset to the value that is being read.
+func (x *splitFinder) addText(b []byte, off int) {
 	if len(b) == 0 {
 		return
 	}
@@ -285,7 +373,7 @@ func (x *splitFinder) addText(b []byte, off uint32) {
 			return
 		}
 		x.begin()
-		x.doing(doText, off, uint32(len(b)))
+		x.doing(doText, uint32(off), uint32(len(b)))
 	}
 	x.now.begun = true
 }
@@ -293,10 +381,6 @@ func (x *splitFinder) addText(b []byte, off uint32) {
 // addColumn adds a value of a column to the value that is being read.
 func (x *splitFinder) addColumn(column uint32) {
 	if x.field() >= 0 {
-		x.alone = -1
-		if !x.now.begun {
-			x.alone = len(x.doings)
-		}
 		x.begin()
 		if x.values[column].ends == nil {
 			x.values[column].text, x.values[column].ends = x.page.Values.Column(column)
@@ -312,25 +396,21 @@ func (x *splitFinder) begin() {
 	}
 }
 
-// endValue ends the value that is being read with a text, which may be empty.
-func (x *splitFinder) endValue(b []byte, off uint32, unescapes bool) {
+// endValue ends the value that is being read with a text at an offset, which may be empty.
+func (x *splitFinder) endValue(b []byte, off int, unescapes bool) {
 	if x.field() >= 0 {
 		switch {
 		case !x.now.begun && !plain(b, unescapes), x.now.begun && !ascii(b):
 			x.now.mode = unknown
 			return
 		case !x.now.begun:
-			x.doing(takeText, off, uint32(len(b)))
-		case len(b) == 0 && x.alone >= 0 && x.alone == len(x.doings)-2:
-			column := x.doings[x.alone+1].off
-			x.doings = x.doings[:x.alone]
-			x.doing(takeColumn, column, 0)
+			x.doing(takeText, uint32(off), uint32(len(b)))
 		default:
 			if len(b) > 0 {
-				x.doing(doText, off, uint32(len(b)))
+				x.doing(doText, uint32(off), uint32(len(b)))
 			}
 			x.doing(doEnd, 0, 0)
 		}
 	}
-	x.now.begun, x.alone = false, -1
+	x.now.begun = false
 }

@@ -10,16 +10,16 @@ import (
 // maxNested bounds the brackets within a value.
 const maxNested = 32
 
-// jsonText reads text of a line of JSON, which begins at an offset of the page's.
-func (x *splitFinder) jsonText(b []byte, off uint32) {
+// jsonText reads text of a line of JSON.
+func (x *splitFinder) jsonText(b []byte) {
 	for i := 0; i < len(b); {
 		switch x.now.mode {
 		case unknown, ended:
 			return
 		case inString:
-			i = x.jsonString(b, i, off)
+			i = x.jsonString(b, i)
 		case inNumber:
-			i = x.jsonNumber(b, i, off)
+			i = x.jsonNumber(b, i)
 		case nestedString:
 			i = x.jsonNestedString(b, i)
 		case inEscape:
@@ -36,13 +36,13 @@ func (x *splitFinder) jsonText(b []byte, off uint32) {
 				i++
 				continue
 			}
-			i = x.jsonBetween(b, i, off)
+			i = x.jsonBetween(b, i)
 		}
 	}
 }
 
 // jsonBetween reads what stands between the contents of keys and values, and returns the index after it.
-func (x *splitFinder) jsonBetween(b []byte, i int, off uint32) int {
+func (x *splitFinder) jsonBetween(b []byte, i int) int {
 	c := b[i]
 	switch m := x.now.mode; {
 	case m == beginsObject && c == '{', m == afterValue && c == ',':
@@ -54,7 +54,7 @@ func (x *splitFinder) jsonBetween(b []byte, i int, off uint32) int {
 	case m == expectsKey && c == '"':
 		return x.jsonKey(b, i)
 	case m == expectsValue:
-		return x.jsonValue(b, i, off)
+		return x.jsonValue(b, i)
 	}
 	x.now.mode = unknown
 	return i
@@ -80,7 +80,7 @@ func (x *splitFinder) jsonKey(b []byte, i int) int {
 }
 
 // jsonValue reads the beginning of a value, or a word.
-func (x *splitFinder) jsonValue(b []byte, i int, off uint32) int {
+func (x *splitFinder) jsonValue(b []byte, i int) int {
 	x.now.begun = false
 	word := ""
 	switch c := b[i]; {
@@ -89,7 +89,7 @@ func (x *splitFinder) jsonValue(b []byte, i int, off uint32) int {
 		if i++; i == len(b) {
 			return i
 		}
-		return x.jsonString(b, i, off)
+		return x.jsonString(b, i)
 	case c == '-' || c-'0' <= 9:
 		x.now.mode = inNumber
 		return i
@@ -109,21 +109,21 @@ func (x *splitFinder) jsonValue(b []byte, i int, off uint32) int {
 	}
 	x.now.mode = afterValue
 	if word != "null" {
-		x.endValue(b[i:i+len(word)], off+uint32(i), false)
+		x.endValue(b[i:i+len(word)], i, false)
 	}
 	return i + len(word)
 }
 
 // jsonString reads the content of a string, and its last quote.
-func (x *splitFinder) jsonString(b []byte, i int, off uint32) int {
+func (x *splitFinder) jsonString(b []byte, i int) int {
 	n := bytes.IndexAny(b[i:], `"\`)
 	switch {
 	case n < 0:
-		x.addText(b[i:], off+uint32(i))
+		x.addText(b[i:], i)
 		return len(b)
 	case b[i+n] == '"':
 		x.now.mode = afterValue
-		x.endValue(b[i:i+n], off+uint32(i), true)
+		x.endValue(b[i:i+n], i, true)
 		return i + n + 1
 	case x.field() >= 0:
 		x.now.mode = unknown
@@ -135,17 +135,17 @@ func (x *splitFinder) jsonString(b []byte, i int, off uint32) int {
 
 // jsonNumber reads the digits of a number. What follows it must be in the same fragment as its last digit,
 // unless that is of a column.
-func (x *splitFinder) jsonNumber(b []byte, i int, off uint32) int {
+func (x *splitFinder) jsonNumber(b []byte, i int) int {
 	end := i
 	for end < len(b) && (b[end]-'0' <= 9 || b[end] == '.' || b[end] == '-' || b[end] == '+' || b[end]|0x20 == 'e') {
 		end++
 	}
 	switch {
 	case end == len(b):
-		x.addText(b[i:end], off+uint32(i))
+		x.addText(b[i:end], i)
 	case b[end] == ',' || b[end] == '}' || jsonscan.Space(b[end]):
 		x.now.mode = afterValue
-		x.endValue(b[i:end], off+uint32(i), false)
+		x.endValue(b[i:end], i, false)
 	default:
 		x.now.mode = unknown
 	}

@@ -6,8 +6,8 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// logfmtText reads text of a line of logfmt, which begins at an offset of the page's.
-func (x *splitFinder) logfmtText(b []byte, off uint32) {
+// logfmtText reads text of a line of logfmt.
+func (x *splitFinder) logfmtText(b []byte) {
 	for i := 0; i < len(b); {
 		switch x.now.mode {
 		case unknown, ended:
@@ -28,9 +28,9 @@ func (x *splitFinder) logfmtText(b []byte, off uint32) {
 		case beginsValue:
 			i = x.logfmtValue(b, i)
 		case inPlain:
-			i = x.logfmtPlain(b, i, off)
+			i = x.logfmtPlain(b, i)
 		case inQuoted:
-			i = x.logfmtQuoted(b, i, off)
+			i = x.logfmtQuoted(b, i)
 		case inQuotedEscape:
 			x.now.mode, x.now.begun = inQuoted, true
 			i++
@@ -105,25 +105,25 @@ func (x *splitFinder) logfmtValue(b []byte, i int) int {
 }
 
 // logfmtPlain reads a value without quotes. It is left out if a quote or an equals sign follows.
-func (x *splitFinder) logfmtPlain(b []byte, i int, off uint32) int {
+func (x *splitFinder) logfmtPlain(b []byte, i int) int {
 	end := valueEnd(b, i)
 	switch {
 	case end == len(b):
-		x.addText(b[i:], off+uint32(i))
+		x.addText(b[i:], i)
 	case b[end] > ' ':
 		x.drop()
 	default:
-		x.endPair(b[i:end], off+uint32(i))
+		x.endPair(b[i:end], i)
 	}
 	return end
 }
 
 // logfmtQuoted reads a value in quotes, and the last quote.
-func (x *splitFinder) logfmtQuoted(b []byte, i int, off uint32) int {
+func (x *splitFinder) logfmtQuoted(b []byte, i int) int {
 	n := bytes.IndexAny(b[i:], `"\`)
 	switch {
 	case n < 0:
-		x.addText(b[i:], off+uint32(i))
+		x.addText(b[i:], i)
 		return len(b)
 	case b[i+n] == '\\':
 		if x.now.mode = inQuotedEscape; x.strict || x.field() >= 0 {
@@ -132,13 +132,13 @@ func (x *splitFinder) logfmtQuoted(b []byte, i int, off uint32) int {
 	case n == 0 && !x.now.begun:
 		x.keyAlone()
 	default:
-		x.endPair(b[i:i+n], off+uint32(i))
+		x.endPair(b[i:i+n], i)
 	}
 	return i + n + 1
 }
 
 // endPair ends a value that is not empty.
-func (x *splitFinder) endPair(b []byte, off uint32) {
+func (x *splitFinder) endPair(b []byte, off int) {
 	if x.endValue(b, off, false); x.now.mode != unknown {
 		x.now = place{mode: betweenPairs}
 	}
