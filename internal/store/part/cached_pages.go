@@ -83,7 +83,8 @@ func (p *CachedPages) Stored(ctx context.Context, a Addr) ([]byte, error) {
 	return stored, err
 }
 
-// undecoded is a [file.Decoder] that leaves a page as it is stored. A damaged page must not get into the cache.
+// undecoded is a [file.Decoder] that leaves a page as it is stored. A damaged page must not get into the
+// cache.
 func undecoded(stored []byte) ([]byte, error) { return stored, file.VerifyPage(stored) }
 
 // PageEnd is [text.Ends.PageEnd]. An end in the cache may be longer than this one, or shorter: then the whole
