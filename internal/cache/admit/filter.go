@@ -78,6 +78,14 @@ func (f *Filter[V]) Use(hash uint64, query uint16) (value V, admitted bool) {
 	return it.value, true
 }
 
+// Retry tells the filter that a value which it had admitted for a query was not kept. The next query that
+// reads it admits it.
+func (f *Filter[V]) Retry(hash uint64, query uint16) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.ghosts.put(hash, query)
+}
+
 // Peek returns a value that waits.
 func (f *Filter[V]) Peek(hash uint64) (value V, ok bool) {
 	f.mu.Lock()

@@ -56,6 +56,7 @@ func (m *metrics) gauges(s *Store, f promauto.Factory, tier prometheus.Labels) {
 	gauge("shale_cache_bytes", "Bytes in the cache.", s.index.bytes.Load)
 	gauge("shale_cache_limit_bytes", "Bytes that the cache may hold.", func() int64 { return s.o.MaxBytes })
 	gauge("shale_cache_entries", "Pages in the SSD cache.", s.index.entries.Load)
+	gauge("shale_cache_entries_limit", "Most pages that the memory of the SSD cache can index; at this bound, the oldest segment is dropped.", func() int64 { return s.maxEntries })
 	gauge("shale_cache_index_bytes", "Memory of the index of the SSD cache.", s.index.memory)
 	gauge("shale_cache_waiting_bytes", "Memory of the pages that wait for a second query that wants them.", s.filter.Bytes)
 	gauge("shale_cache_queue_bytes", "Memory of the pages that wait to be written to the SSD cache.", s.queued.Load)

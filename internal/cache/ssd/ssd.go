@@ -239,6 +239,7 @@ func (s *Store) enqueue(w write) {
 		}
 	}
 	s.queued.Add(-n)
+	s.filter.Retry(w.hash, w.query)
 	s.m.refused(refusedQueue)
 }
 

@@ -370,6 +370,17 @@ func TestBounds(t *testing.T) {
 	if s.drain(); s.queued.Load() != 0 {
 		t.Errorf("%d bytes are queued after all were written", s.queued.Load())
 	}
+	// What found no room in the queue is written when the next query reads it.
+	again := newSmall(t, testOptions(vfs.NewMem()), 8)
+	again.maxQueued = 1
+	again.put(1)
+	again.maxQueued = 1 << 20
+	if again.Offer(key(1), 2, value(1)); len(again.queue) != 0 || testutil.ToFloat64(again.m.refusals[refusedQueue]) != 1 {
+		t.Error("a value is written that found no room, or for the same query")
+	}
+	if again.Offer(key(1), 3, value(1)); len(again.queue) != 1 {
+		t.Error("a value that found no room is not written for the next query")
+	}
 	s.Offer(key(1), 1, make([]byte, s.largestValue()+1))
 	s.Offer(cache.Key{Object: string(make([]byte, maxKeyBytes))}, 1, value(1))
 	if n := testutil.ToFloat64(s.m.refusals[refusedSize]); n != 2 {

@@ -71,6 +71,7 @@ func (s *Store) write(w write) {
 		s.free = slices.Insert(s.free, 0, s.dropOldest())
 	}
 	if !s.budget.spend(int64(n), s.o.Now()) {
+		s.filter.Retry(w.hash, w.query)
 		s.m.refused(refusedBudget)
 		return
 	}
