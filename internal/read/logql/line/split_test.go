@@ -30,7 +30,7 @@ func splitPage(t testing.TB, texts [][]byte) *lines.Split {
 	if !lines.Splits(stored) {
 		return nil
 	}
-	s, err := lines.OpenSplit(stored, len(texts))
+	s, err := lines.OpenSplit(stored, len(texts), uint64(len(all)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +56,13 @@ func (p *runnerPair) checkSplit(t testing.TB, texts [][]byte, metadata model.Lab
 		return
 	}
 	defer page.Release()
-	p.fast.SetPage(&page.SplitText)
+	p.checkPage(t, &page.SplitText, texts, metadata)
+}
+
+// checkPage is checkSplit for lines that have been split.
+func (p *runnerPair) checkPage(t testing.TB, page *model.SplitText, texts [][]byte, metadata model.Labels) {
+	t.Helper()
+	p.fast.SetPage(page)
 	for i, text := range texts {
 		var got, want line.Sample
 		keep, known := p.fast.SampleSplit(i, len(text), metadata, &got)

@@ -62,14 +62,20 @@ func FuzzLines(f *testing.F) {
 				binary.LittleEndian.PutUint32(s.Rest[len(body):], file.Checksum(body))
 				b = append(bytes.Clone(b[:len(b)-len(s.Rest)]), s.Rest...)
 			}
-			if got, err := d.decode(b, raw, 0, raw); err == nil && len(got) != raw || err != nil && !errors.Is(err, model.ErrCorrupt) {
-				t.Fatalf("%d bytes of %d: %v", len(got), raw, err)
+			whole, err := d.decode(b, raw, 0, raw)
+			if err == nil && len(whole) != raw || err != nil && !errors.Is(err, model.ErrCorrupt) {
+				t.Fatalf("%d bytes of %d: %v", len(whole), raw, err)
+			}
+			n := raw % 7
+			if err == nil {
+				n = d.cols[0].visits
 			}
 			split := &Split{raw: raw}
-			if err := split.open(b, raw%7); err == nil {
-				joined(split)
-			} else if !errors.Is(err, model.ErrCorrupt) {
-				t.Fatalf("%d lines of %d bytes: %v", raw%7, raw, err)
+			switch splitErr := split.open(b, n); {
+			case splitErr != nil && !errors.Is(splitErr, model.ErrCorrupt):
+				t.Fatalf("%d lines of %d bytes: %v", n, raw, splitErr)
+			case splitErr == nil && (err != nil || !bytes.Equal(joined(split), whole)):
+				t.Fatalf("%d lines of %d bytes, split, are %q, should be %q, %v", n, raw, joined(split), whole, err)
 			}
 			if got, err := d.decode(b, raw, raw%7, raw/2); err == nil && len(got) != raw/2 || err != nil && !errors.Is(err, model.ErrCorrupt) {
 				t.Fatalf("%d bytes of the last %d: %v", len(got), raw/2, err)

@@ -1,6 +1,7 @@
 package lines
 
 import (
+	"math/bits"
 	"sync"
 	"sync/atomic"
 
@@ -44,15 +45,18 @@ var splits = sync.Pool{New: func() any { return &Split{} }}
 // Splits reports whether a stored page has columns.
 func Splits(stored []byte) bool { return len(stored) > 0 && stored[0] == Codec }
 
-// OpenSplit opens a page with columns, of so many lines, from its stored bytes. The caller gives it up with
-// Release.
-func OpenSplit(stored []byte, lines int) (*Split, error) {
+// OpenSplit opens a page with columns, of so many lines with so many bytes, from its stored bytes. The caller
+// gives it up with Release.
+func OpenSplit(stored []byte, lines int, size uint64) (*Split, error) {
 	codec, raw, b, err := file.OpenEnvelope(stored, file.MaxPageBytes)
 	if err != nil {
 		return nil, err
 	}
 	if codec != Codec {
 		return nil, column.Corrupt("page of lines: it has no columns")
+	}
+	if uint64(raw) != size {
+		return nil, column.Corrupt("page of lines: %d bytes, should be %d", raw, size)
 	}
 	s := splits.Get().(*Split)
 	s.stored, s.raw = stored, raw
@@ -133,6 +137,7 @@ func (f *decodedField) class() model.TextClass {
 }
 
 // chain joins columns that always follow each other. It returns false if they have no beginning, or several.
+// Columns in a ring have none.
 func (s *Split) chain() bool {
 	d := &s.d
 	for i := range d.cols {
@@ -151,25 +156,29 @@ func (s *Split) chain() bool {
 		s.walks[i].tail = to
 	}
 	for i := range d.entries {
-		if before := s.Columns[d.entries[i].column].Before; before >= 0 && int(before) != i {
-			return false
+		// A fragment that no line has may lead to a column, too.
+		if to := &s.Columns[d.entries[i].column]; to.Before >= 0 && int(to.Before) != i {
+			from := s.Fragments[to.Before].After
+			to.Before, s.walks[from].tail = -1, from
 		}
 	}
+	reached := 0
 	for i := range s.walks {
 		if s.Columns[i].Before >= 0 {
 			continue
 		}
 		w := &s.walks[i]
-		for to := uint32(i); w.tail != to; {
+		reached++
+		for to := uint32(i); w.tail != to; reached++ {
 			w.text += int(d.entries[d.cols[to].first].len)
 			to, w.tail = w.tail, s.walks[w.tail].tail
 		}
 	}
-	return true
+	return reached == len(s.walks)
 }
 
 // walk finds the hops of all lines. It returns false if there are not so many lines, values are left, or the
-// lines have more text than bytes.
+// lines do not have the bytes of the page.
 func (s *Split) walk(lines int) bool {
 	d := &s.d
 	if lines != d.cols[0].visits {
@@ -199,16 +208,47 @@ func (s *Split) walk(lines int) bool {
 		}
 		s.Ends = append(s.Ends, uint32(len(s.Hops)))
 	}
-	if text > s.raw {
-		return false
-	}
 	for i := range s.walks {
 		if s.Columns[i].Before < 0 && int(s.walks[i].pos) != d.cols[i].visits {
 			return false
 		}
+		text += d.cols[i].size()
 	}
-	return true
+	return text == s.raw
 }
+
+// size returns the bytes of all values together.
+func (f *decodedField) size() (n int) {
+	switch f.kind {
+	case fieldNumber:
+		for _, v := range f.numbers {
+			n += digitsOf(uint64(v))
+		}
+	case fieldString:
+		n = len(f.bytes)
+	default:
+		n = f.visits * int(f.least())
+	}
+	return n
+}
+
+// digitsOf returns the number of decimal digits of v.
+func digitsOf(v uint64) int {
+	n := bits.Len64(v) * 1233 >> 12 // a logarithm: this many digits, or one more
+	if n < len(tens) && v >= tens[n] {
+		n++
+	}
+	return max(n, 1)
+}
+
+// tens are the powers of ten that fit.
+var tens = func() (p [20]uint64) {
+	p[0] = 1
+	for i := 1; i < len(p); i++ {
+		p[i] = 10 * p[i-1]
+	}
+	return p
+}()
 
 // Column is [model.TextValues.Column].
 func (s *Split) Column(i uint32) (text []byte, ends []uint32) {

@@ -2,13 +2,17 @@ package lines
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
+	"math"
 	"math/rand/v2"
 	"testing"
 
 	"pgregory.net/rapid"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/part/column"
+	"github.com/shaledb/shale/internal/store/part/file"
 	"github.com/shaledb/shale/internal/store/part/parttest"
 )
 
@@ -49,7 +53,7 @@ func TestSplit(t *testing.T) {
 		if !Splits(stored) {
 			return
 		}
-		s, err := OpenSplit(stored, len(lines))
+		s, err := OpenSplit(stored, len(lines), uint64(len(all)))
 		parttest.Must(t, err)
 		defer s.Release()
 		if got := joined(s); !bytes.Equal(got, all) {
@@ -80,14 +84,92 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-// TestSplitOtherLines: a page of another number of lines is not opened.
+// TestSplitOtherLines: a page of another number of lines or bytes is not opened.
 func TestSplitOtherLines(t *testing.T) {
 	all, ends := joinLines(randomLines(rand.New(rand.NewPCG(1, 1)), 500, 0))
 	stored, err := Seal(nil, all, 0, ends, nil)
 	parttest.Must(t, err)
-	for _, n := range []int{0, 499, 501} {
-		if _, err := OpenSplit(stored, n); !errors.Is(err, model.ErrCorrupt) {
-			t.Errorf("%d lines: %v", n, err)
+	for _, c := range []struct{ lines, bytes int }{{0, 0}, {499, 0}, {501, 0}, {500, 1}, {500, -1}} {
+		if _, err := OpenSplit(stored, c.lines, uint64(len(all)+c.bytes)); !errors.Is(err, model.ErrCorrupt) {
+			t.Errorf("%d lines of %d bytes more: %v", c.lines, c.bytes, err)
+		}
+	}
+}
+
+// forgedColumn is a column of a page that no writer makes: its kind, how many visits of which values, and the
+// fragments that follow them.
+type forgedColumn struct {
+	kind    byte
+	visits  int
+	numbers []int64
+	lengths []int64
+	columns []int64
+	next    []int64 // if there are several fragments
+}
+
+// forgeColumns returns the columns of a page, with the text of their fragments.
+func forgeColumns(t *testing.T, text string, columns ...forgedColumn) []byte {
+	t.Helper()
+	var c column.IntCoder
+	soft := binary.AppendUvarint(nil, uint64(len(columns)))
+	for _, f := range columns {
+		soft = binary.AppendUvarint(append(soft, f.kind), uint64(f.visits))
+		soft = binary.AppendUvarint(soft, uint64(len(f.lengths)))
+		soft = c.Append(c.Append(soft, f.lengths), f.columns)
+		if len(f.lengths) > 1 {
+			soft = c.Append(soft, f.next)
+		}
+		if f.kind == fieldNumber {
+			soft = c.Append(soft, f.numbers)
+		}
+	}
+	page, err := file.SealPage([]byte{0}, append(soft, text...), file.CodecZstd)
+	parttest.Must(t, err)
+	return page
+}
+
+// TestForgedSplit: a page is opened split only if its lines have the bytes that it names, and no value is
+// left over: as when they are put together.
+func TestForgedSplit(t *testing.T) {
+	lines := forgedColumn{fieldEnd, 2, nil, []int64{8}, []int64{1}, nil}
+	for _, c := range []struct {
+		name    string
+		raw     int
+		columns []forgedColumn
+		ok      bool
+	}{
+		{"right", 22, []forgedColumn{lines, {fieldNumber, 2, []int64{7, 123}, []int64{1}, []int64{0}, nil}}, true},
+		{"a fragment that no line has", 22, []forgedColumn{lines, {fieldNumber, 2, []int64{7, 123}, []int64{1, 0}, []int64{0, 1}, []int64{0, 0}}}, true},
+		{"more bytes", 23, []forgedColumn{lines, {fieldNumber, 2, []int64{7, 123}, []int64{1}, []int64{0}, nil}}, false},
+		{"fewer bytes", 21, []forgedColumn{lines, {fieldNumber, 2, []int64{7, 123}, []int64{1}, []int64{0}, nil}}, false},
+		{"a value too many", 23, []forgedColumn{lines, {fieldNumber, 3, []int64{7, 123, 5}, []int64{1}, []int64{0}, nil}}, false},
+		{"a ring", 26, []forgedColumn{lines, {fieldNumber, 2, []int64{7, 123}, []int64{1}, []int64{0}, nil},
+			{fieldNumber, 1, []int64{5}, []int64{0}, []int64{3}, nil}, {fieldNumber, 1, []int64{666}, []int64{0}, []int64{2}, nil}}, false},
+	} {
+		page := forgeColumns(t, `{"abcd":}`, c.columns...)
+		s, d := &Split{raw: c.raw}, &decoder{}
+		err := s.open(page, 2)
+		_, want := d.decode(page, c.raw, 0, c.raw)
+		if (err == nil) != c.ok || (want == nil) != c.ok || err != nil && !errors.Is(err, model.ErrCorrupt) {
+			t.Errorf("%s: %v, put together %v", c.name, err, want)
+		}
+	}
+}
+
+// TestDigits: numbers have the length with which they are written.
+func TestDigits(t *testing.T) {
+	numbers := []uint64{0, math.MaxUint64}
+	for p := uint64(1); ; p *= 10 {
+		if numbers = append(numbers, p-1, p, p+1); p > math.MaxUint64/10 {
+			break
+		}
+	}
+	for bit := range 64 {
+		numbers = append(numbers, 1<<bit-1, 1<<bit)
+	}
+	for _, v := range numbers {
+		if got, want := digitsOf(v), putNumber(make([]byte, 20), v); got != want {
+			t.Errorf("%d has %d digits, should be %d", v, got, want)
 		}
 	}
 }

@@ -43,8 +43,8 @@ func (p *page) readSplit(ctx context.Context) error {
 		return err
 	}
 	pages, ok := p.r.Pages().(StoredPages)
-	// A unit without a filter is young, and has no columns.
-	if !ok || p.split != nil || p.unit.lines != nil || p.e.Text.Filter.Len == 0 || pages.HasDecoded(p.e.Text.Lines) {
+	// A unit without a filter is young, and has no columns. One whose lines are all empty has no page of lines.
+	if !ok || p.split != nil || p.unit.lines != nil || p.e.Text.Filter.Len == 0 || p.e.Text.Lines.Len == 0 || pages.HasDecoded(p.e.Text.Lines) {
 		return nil
 	}
 	stored, err := pages.Stored(ctx, p.e.Text.Lines)
@@ -54,7 +54,7 @@ func (p *page) readSplit(ctx context.Context) error {
 	if !lines.Splits(stored) {
 		return nil
 	}
-	s, err := lines.OpenSplit(stored, len(p.unit.ends))
+	s, err := lines.OpenSplit(stored, len(p.unit.ends), p.unit.lineBytes())
 	if err != nil {
 		return fmt.Errorf("part: lines: page at %d: %w", p.e.Text.Lines.Off, err)
 	}
