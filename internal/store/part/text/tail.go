@@ -46,7 +46,7 @@ func (p *page) ReadTextEnd(ctx context.Context, index int, want model.TextWant, 
 	}
 	end, err := ends.PageEnd(ctx, p.e.Text.Lines, e)
 	if err == nil {
-		err = p.fill(index, want&^model.WantLines, dst)
+		err = p.fill(index, want&^(model.WantLines|model.WantLengths), dst)
 	}
 	if err != nil {
 		_ = p.holdEnd(0) // giving back does not fail
