@@ -167,6 +167,9 @@ func panels(t *testing.T, b bucket.Bucket, greedy int) (p99 time.Duration, faile
 // insists, and the store locks it out for a day. Here the tenant is slowed down to what the store takes, the
 // panels of others stay fast, and no storm follows.
 func TestIncident(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes 12 seconds; TestIncidentAtScale is the short test of this")
+	}
 	const perSecond, greedy = 2000, 200
 	newCloud := func() *cloud {
 		now := time.Now()
