@@ -52,7 +52,8 @@ func Compile(l List, rest time.Duration) (*Rules, error) {
 		r.rules = append(r.rules, c)
 	}
 	sum := sha256.Sum256([]byte("1 " + rest.String() + " " + l.String()))
-	r.id = hex.EncodeToString(sum[:4])
+	// Readers trust the name of a group instead of looking at labels, so two lists must not share an id.
+	r.id = hex.EncodeToString(sum[:8])
 	return r, nil
 }
 
@@ -202,8 +203,8 @@ func (r *Rules) Keeps() []time.Duration {
 	return all
 }
 
-// Group names the group of the series that are kept for some time, such as 30d.1f2e3d4c. It also names the
-// rules, so that no series is in two groups of the same rules.
+// Group names the group of the series that are kept for some time, such as 30d.1f2e3d4c5b6a7980. It also
+// names the rules, so that no series is in two groups of the same rules.
 func (r *Rules) Group(keep time.Duration) string { return keepText(keep) + "." + r.id }
 
 // KeepOf returns how long the series of a group are kept, if these rules have made it.
