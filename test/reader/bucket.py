@@ -44,7 +44,7 @@ def block_ids(b, record, objects):  # 2: as the number among several blocks is n
             h = b"".join(map(text, sorted(record["replaces"]))) + bytes([signal])
             h += be64(b["min_time"], b["max_time"], number, b["generation"], b["bytes"])
             h += xxhash.xxh3_128_digest(objects[b["id"]])
-        yield f"{at}-{b['signal']}-{digest(h)}"
+        yield f"{digest(h)}-{at}-{b['signal']}"
 
 def check_block(b, record, objects, seed):  # 3
     need(BLOCK - {"tenants"} <= set(b) <= BLOCK | set(LINES), f"members of {b['id']}")

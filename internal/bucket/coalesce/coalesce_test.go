@@ -99,6 +99,8 @@ func TestSame(t *testing.T) {
 			t.Errorf("after a change: %v, %d requests", err, s.requests.Load())
 		}
 		time.Sleep(keptTime + time.Millisecond)
+		b.mu.Lock()
+		defer b.mu.Unlock()
 		if len(b.flights) != 0 || len(b.kept) != 0 || b.bytes != 0 {
 			t.Errorf("%d objects are in flight, %d responses of %d bytes are kept", len(b.flights), len(b.kept), b.bytes)
 		}
