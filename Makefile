@@ -44,7 +44,7 @@ tools: # Install the programs that the tests need, if possible.
 	@.ci/tools
 
 race: ## Test under the race detector.
-	go test -race -short -timeout 30m -tags '$(TAGS)' ./internal/... ./cmd/...
+	go test -race -short -timeout 30m -tags '$(TAGS)' $$(go list ./internal/... ./cmd/... | grep -v /archtest)
 
 oracle: ## Compare the Prometheus API with Prometheus itself.
 	cd internal/api/prom/oracle && go vet ./... && go test -count=1 ./...

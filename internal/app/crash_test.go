@@ -15,6 +15,7 @@ import (
 	bucketfs "github.com/shaledb/shale/internal/bucket/fs"
 	"github.com/shaledb/shale/internal/journal/local"
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/racetest"
 	"github.com/shaledb/shale/internal/read/readtest"
 	"github.com/shaledb/shale/internal/store/head"
 	"github.com/shaledb/shale/internal/write"
@@ -96,7 +97,7 @@ func TestCrashAtEverySync(t *testing.T) {
 		clones = append(clones, clone{mem.CrashClone(vfs.CrashCloneCfg{}), acked})
 	}}
 	e := openOn(t, fs, &now)
-	const batches = 40
+	const batches = 40 / racetest.Fewer
 	for i := range batches {
 		must(t, pushCrashBatch(e.Path(), model.Metrics, i, now))
 		must(t, pushCrashBatch(e.Path(), model.Logs, i, now))

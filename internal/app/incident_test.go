@@ -314,6 +314,7 @@ func TestIncidentAtScale(t *testing.T) {
 
 // TestIncidentIsRefused refuses the same query by its bill, and slows it down by the budget of an hour.
 func TestIncidentIsRefused(t *testing.T) {
+	racetest.SkipSerial(t)
 	synctest.Test(t, func(t *testing.T) {
 		prices := bill.Prices{Requests: 0.4}
 		door := bill.New(bill.Options{Limits: bill.Limits{QueryRequests: 100_000, Prices: prices}})

@@ -16,6 +16,7 @@ import (
 	"github.com/shaledb/shale/internal/cache/ssd"
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/model/worldtest"
+	"github.com/shaledb/shale/internal/racetest"
 	"github.com/shaledb/shale/internal/read/readtest"
 	"github.com/shaledb/shale/internal/write"
 	"github.com/shaledb/shale/test/objectstores"
@@ -36,7 +37,7 @@ func TestWorlds(t *testing.T) {
 	seeds := []uint64{*worldSeed}
 	if *worldSeed == 0 {
 		seeds = seeds[:0]
-		for range *worlds {
+		for range max(1, *worlds/racetest.Fewer) {
 			seeds = append(seeds, rand.Uint64())
 		}
 	}

@@ -104,6 +104,10 @@ func TestRequests(t *testing.T) {
 	}
 	const logs, metrics = "/loki/api/v1/", "/api/v1/"
 	apart := []string{"--bucket-requests.coalesce-gap", "0", "--bucket-requests.hedge", "off"}
+	delays := []time.Duration{20 * time.Millisecond}
+	if *outage > 10*time.Second {
+		delays = append(delays, 100*time.Millisecond) // the counts are the same
+	}
 	t.Log("| query | delay | requests apart | bytes | s | coalesced | bytes | s | 20 at once | bytes | s |")
 	for _, q := range [][2]string{
 		{"count of lines that match", path(logs, `sum(count_over_time({app=~"a.+"} |~ "[0-9a-f]" [1h]))`, "1h")},
@@ -112,7 +116,7 @@ func TestRequests(t *testing.T) {
 		{"sum of all series", path(metrics, `sum(avg_over_time({app=~"m.+"}[1h]))`, "1h")},
 		{"one series of 300", path(metrics, `avg_over_time({app="m7"}[1h])`, "1h")},
 	} {
-		for _, delay := range []time.Duration{20 * time.Millisecond, 100 * time.Millisecond} {
+		for _, delay := range delays {
 			f := faultproxy.Faults{Delay: delay}
 			w.args = append(slices.Clone(args), apart...)
 			a := w.measure(f, 1, q[1])
@@ -123,7 +127,8 @@ func TestRequests(t *testing.T) {
 				row += fmt.Sprintf(" %d | %.1f MB | %.2f |", r.requests, float64(r.bytes)/1e6, r.took[len(r.took)-1].Seconds())
 			}
 			t.Log(row)
-			if c.requests > a.requests+2 || all.requests > 20*c.requests {
+			// Hedging adds a few requests, and only to the reads that are coalesced.
+			if c.requests > a.requests+a.requests/4+2 || all.requests > 20*c.requests {
 				t.Errorf("%s: %d requests apart, %d coalesced, %d for twenty at once", q[0], a.requests, c.requests, all.requests)
 			}
 		}
