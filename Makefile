@@ -81,7 +81,7 @@ torture: tools ## Run long tests, long kills and long fuzzing (FUZZTIME for each
 	$(MAKE) e2e DURATION=10m
 	go test -tags '$(TAGS),e2e' -count=1 -timeout 1h ./test/e2e -run TestKillLogs -log-kills 20
 	$(MAKE) stores STORES='versitygw azurite fake-gcs-server' WORLDS=30 CUTS=200
-	go test -tags '$(TAGS),e2e' -count=1 -timeout 2h -v ./test/objectstores -run 'TestFaults|TestFullDisk' -outage 10m
+	go test -tags '$(TAGS),e2e' -count=1 -timeout 2h -v ./test/objectstores -run 'TestFaults|TestFullDisk|TestRequests' -outage 10m
 	$(MAKE) oracle-logql
 	$(MAKE) fuzz
 
