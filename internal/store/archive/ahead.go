@@ -58,7 +58,7 @@ type ahead struct {
 
 	mu    sync.Mutex
 	spans []*span
-	of    map[int64]*span // by the offset of each page that is still to be taken
+	of    map[int64]*span // by the offset of each planned page; nil: a reader has asked for it
 	held  int64           // bytes of quota
 }
 
@@ -120,7 +120,9 @@ func (h *ahead) plan(wanted []part.Addr) {
 		return
 	}
 	wanted = slices.DeleteFunc(slices.Clone(wanted), func(a part.Addr) bool {
-		return h.of[a.Off] != nil || h.p.Has(a) || h.p.inTail(a)
+		// A page that a reader has asked for may be on its way to the cache.
+		_, known := h.of[a.Off]
+		return known || h.p.Has(a) || h.p.inTail(a)
 	})
 	place := make(map[int64]int, len(wanted)) // index of each page in the order of use
 	for i := len(wanted) - 1; i >= 0; i-- {
@@ -179,11 +181,13 @@ func (h *ahead) read(s *span) {
 func (h *ahead) take(ctx context.Context, a part.Addr) ([]byte, error) {
 	h.mu.Lock()
 	s := h.of[a.Off]
+	if h.of != nil {
+		h.of[a.Off] = nil
+	}
 	if s == nil {
 		h.mu.Unlock()
 		return nil, nil
 	}
-	delete(h.of, a.Off)
 	h.start(s.index)
 	switch {
 	case s.started:

@@ -253,6 +253,10 @@ func TestAheadOfTheSamePage(t *testing.T) {
 	if b, err := h.take(context.Background(), at); err != nil || len(b) != 100 || h.held != 0 {
 		t.Fatalf("%d bytes, %v; %d are held", len(b), err, h.held)
 	}
+	// Another plan may come before the reader has put the page into the cache.
+	if h.plan([]part.Addr{at}); len(h.spans) != 1 || h.held != 0 {
+		t.Errorf("%d requests after a second plan, %d bytes", len(h.spans), h.held)
+	}
 }
 
 // short gives a byte less than it is asked for.
