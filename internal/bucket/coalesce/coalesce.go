@@ -108,6 +108,9 @@ type flight struct {
 	done     chan struct{}
 	data     []byte
 	err      error
+	// expiry drops a response that is kept. It refers to the flight, so it must be stopped with it: otherwise
+	// all that was read in keptTime would stay in memory.
+	expiry *time.Timer
 }
 
 // GetRange returns n bytes of an object from off.
@@ -194,7 +197,7 @@ func (b *Bucket) landLocked(f *flight) {
 	for b.bytes > keptBytes {
 		b.dropLocked()
 	}
-	time.AfterFunc(keptTime, func() {
+	f.expiry = time.AfterFunc(keptTime, func() {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		if len(b.kept) > 0 && b.kept[0] == f { // else it was dropped, or an older one drops it
@@ -209,6 +212,7 @@ func (b *Bucket) dropLocked() {
 	b.kept[0] = nil
 	b.kept = b.kept[1:]
 	b.bytes -= int64(len(f.data))
+	f.expiry.Stop()
 	b.removeLocked(f)
 }
 
