@@ -26,22 +26,30 @@ type Tier interface {
 	Close() error
 }
 
+// Asker is a query that asks for values.
+type Asker struct {
+	// Query tells it from other queries: see QueryID of model.Cost.
+	Query uint64
+	// Tenant is a small number of its tenant, or 0 if the tenant has none. Numbers are those of this process.
+	Tenant uint8
+}
+
 // Secondary is a tier after memory: a disk, or a server that several processes share. Its values are as the
 // bucket has them, so that they take less room, and are decoded after each read. It is safe for concurrent
 // use.
 //
-// A query is a number that tells it from others: see QueryID of model.Cost. A tier may keep only values that
-// a second query wants. Values are immutable, and the tier may share them with its callers.
+// A tier may keep only values that a second query wants. Values are immutable, and the tier may share them
+// with its callers.
 type Secondary interface {
 	// Get returns a value, or false if the tier does not have it, finds it damaged, or is out of order. It
 	// never fails.
-	Get(ctx context.Context, k Key, query uint64) ([]byte, bool)
+	Get(ctx context.Context, k Key, by Asker) ([]byte, bool)
 	// Has reports whether Get would return a value, as far as that is known without I/O.
 	Has(k Key) bool
 	// Offer gives the tier a value that a query has read from the bucket. It does not wait.
-	Offer(k Key, query uint64, value []byte)
+	Offer(k Key, by Asker, value []byte)
 	// Use tells the tier that a query has found in memory what was made of a value. It does not wait.
-	Use(k Key, query uint64)
+	Use(k Key, by Asker)
 	// Close ends the tier, which keeps what it can for the next start. It must not be used after that.
 	Close() error
 }

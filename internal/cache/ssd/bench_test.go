@@ -54,7 +54,7 @@ func BenchmarkHit(b *testing.B) {
 			b.ResetTimer()
 			if !parallel {
 				for i := range b.N {
-					if _, ok := s.Get(context.Background(), keys[i%len(keys)], 3); !ok {
+					if _, ok := s.Get(context.Background(), keys[i%len(keys)], by(3)); !ok {
 						b.Fatal("miss")
 					}
 				}
@@ -62,7 +62,7 @@ func BenchmarkHit(b *testing.B) {
 			}
 			b.RunParallel(func(pb *testing.PB) {
 				for i := 0; pb.Next(); i++ {
-					s.Get(context.Background(), keys[i%len(keys)], 3)
+					s.Get(context.Background(), keys[i%len(keys)], by(3))
 				}
 			})
 		})
@@ -79,7 +79,7 @@ func BenchmarkMiss(b *testing.B) {
 	b.ReportAllocs()
 	b.ResetTimer()
 	for i := range b.N {
-		s.Get(context.Background(), missing[i&1023], 3)
+		s.Get(context.Background(), missing[i&1023], by(3))
 	}
 }
 
@@ -107,11 +107,11 @@ func TestHitAllocatesThePage(t *testing.T) {
 	s.put(1)
 	hit, miss := key(1), key(2)
 	for want, k := range map[float64]cache.Key{1: hit, 0: miss} {
-		if n := testing.AllocsPerRun(100, func() { s.Get(context.Background(), k, 2) }); n != want {
+		if n := testing.AllocsPerRun(100, func() { s.Get(context.Background(), k, by(2)) }); n != want {
 			t.Errorf("%.0f allocations, expected %.0f", n, want)
 		}
 	}
-	if n := testing.AllocsPerRun(100, func() { s.Use(hit, 2); s.Has(miss) }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() { s.Use(hit, by(2)); s.Has(miss) }); n != 0 {
 		t.Errorf("%.0f allocations of Use and Has", n)
 	}
 }

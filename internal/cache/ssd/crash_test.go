@@ -79,13 +79,13 @@ func (m *modelRun) step() {
 	n, query := m.r.IntN(400), uint64(m.r.IntN(5))
 	switch p := m.r.IntN(1000); {
 	case p < 400:
-		m.s.Offer(key(n), query, value(n))
+		m.s.Offer(key(n), by(query), value(n))
 	case p < 600:
 		if m.s.check(m.t, n) {
 			m.hits++
 		}
 	case p < 700:
-		m.s.Use(key(n), query)
+		m.s.Use(key(n), by(query))
 	case p < 970:
 		m.s.drain()
 	case p < 975:

@@ -160,8 +160,8 @@ func segmentSize(maxBytes int64) int64 {
 func (s *Store) largestValue() int { return int(min(s.segmentBytes/4, maxRecordBytes/2)) }
 
 // Get is [cache.Secondary.Get].
-func (s *Store) Get(_ context.Context, k cache.Key, query uint64) ([]byte, bool) {
-	value, ok := s.find(k, uint16(query))
+func (s *Store) Get(_ context.Context, k cache.Key, by cache.Asker) ([]byte, bool) {
+	value, ok := s.find(k, uint16(by.Query))
 	if ok {
 		s.m.hits.Inc()
 	} else {
@@ -198,7 +198,8 @@ func (s *Store) Has(k cache.Key) bool {
 }
 
 // Offer is [cache.Secondary.Offer].
-func (s *Store) Offer(k cache.Key, query uint64, value []byte) {
+func (s *Store) Offer(k cache.Key, by cache.Asker, value []byte) {
+	query := uint16(by.Query)
 	switch {
 	case !s.health.writable():
 		s.m.refused(refusedOut)
@@ -208,23 +209,23 @@ func (s *Store) Offer(k cache.Key, query uint64, value []byte) {
 		return
 	}
 	hash := k.Hash()
-	if _, ok := s.index.use(hash, uint16(query)); ok {
+	if _, ok := s.index.use(hash, query); ok {
 		return // another query has brought it in the meantime
 	}
 	o := offer{k, value}
-	if s.filter.Offer(hash, uint16(query), int64(len(value)+len(k.Object)), o) {
-		s.enqueue(write{o, hash, uint16(query)})
+	if s.filter.Offer(hash, query, int64(len(value)+len(k.Object)), o) {
+		s.enqueue(write{o, hash, query})
 	}
 }
 
 // Use is [cache.Secondary.Use].
-func (s *Store) Use(k cache.Key, query uint64) {
-	hash := k.Hash()
-	if _, ok := s.index.use(hash, uint16(query)); ok {
+func (s *Store) Use(k cache.Key, by cache.Asker) {
+	hash, query := k.Hash(), uint16(by.Query)
+	if _, ok := s.index.use(hash, query); ok {
 		return
 	}
-	if w, admitted := s.filter.Use(hash, uint16(query)); admitted {
-		s.enqueue(write{w, hash, uint16(query)})
+	if w, admitted := s.filter.Use(hash, query); admitted {
+		s.enqueue(write{w, hash, query})
 	}
 }
 

@@ -20,6 +20,9 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
+// by returns a query without a tenant.
+func by(query uint64) cache.Asker { return cache.Asker{Query: query} }
+
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const testDir = "/ssd"
@@ -80,15 +83,15 @@ func value(n int) []byte {
 
 // put has a value admitted and written.
 func (s *Store) put(n int) {
-	s.Offer(key(n), 1, value(n))
-	s.Offer(key(n), 2, value(n))
+	s.Offer(key(n), by(1), value(n))
+	s.Offer(key(n), by(2), value(n))
 	s.drain()
 }
 
 // check looks a value up, and fails if it is a wrong one.
 func (s *Store) check(t testing.TB, n int) bool {
 	t.Helper()
-	got, ok := s.Get(context.Background(), key(n), 2)
+	got, ok := s.Get(context.Background(), key(n), by(2))
 	if ok && !bytes.Equal(got, value(n)) {
 		t.Fatalf("value %d: got %d wrong bytes", n, len(got))
 	}
@@ -106,16 +109,16 @@ func (s *Store) found(t testing.TB, values int) (n int) {
 
 func TestSecondQueryIsWritten(t *testing.T) {
 	s := newSmall(t, testOptions(vfs.NewMem()), 8)
-	s.Offer(key(1), 1, value(1))
+	s.Offer(key(1), by(1), value(1))
 	s.drain()
-	if _, ok := s.Get(context.Background(), key(1), 1); !ok || s.index.entries.Load() != 0 || !s.Has(key(1)) {
+	if _, ok := s.Get(context.Background(), key(1), by(1)); !ok || s.index.entries.Load() != 0 || !s.Has(key(1)) {
 		t.Error("a value that waits is not found, or is written")
 	}
-	s.Use(key(1), 1)
+	s.Use(key(1), by(1))
 	if s.drain(); s.index.entries.Load() != 0 {
 		t.Error("the second touch of one query is written")
 	}
-	s.Use(key(1), 2)
+	s.Use(key(1), by(2))
 	if s.drain(); s.index.entries.Load() != 1 || !s.check(t, 1) || !s.Has(key(1)) {
 		t.Error("the second query is not written")
 	}
@@ -133,7 +136,7 @@ func TestWrongKey(t *testing.T) {
 	s.put(1)
 	e, _ := s.index.get(key(1).Hash())
 	s.index.put(key(2).Hash(), int(e.slot), e.off, e.length, 1)
-	if _, ok := s.Get(context.Background(), key(2), 1); ok {
+	if _, ok := s.Get(context.Background(), key(2), by(1)); ok {
 		t.Error("the value of another key")
 	}
 	if n := testutil.ToFloat64(s.m.bad); n != 0 || !s.check(t, 1) {
@@ -150,7 +153,7 @@ func TestReclaim(t *testing.T) {
 		s.put(n)
 		if n%10 == 0 {
 			for i := range hot {
-				s.Use(key(i), uint64(n+3))
+				s.Use(key(i), by(uint64(n+3)))
 			}
 		}
 		if used := s.index.bytes.Load(); used > 8*s.segmentBytes {
@@ -186,7 +189,7 @@ func TestReinsertionIsBounded(t *testing.T) {
 	for n := range 1000 {
 		s.put(n)
 		for i := range n {
-			s.Use(key(i), uint64(n+5))
+			s.Use(key(i), by(uint64(n+5)))
 		}
 	}
 	written, reinserted := testutil.ToFloat64(s.m.written), testutil.ToFloat64(s.m.reinserted)
@@ -209,7 +212,7 @@ func TestRestart(t *testing.T) {
 			for n := range 300 {
 				s.put(n)
 			}
-			s.Offer(key(1000), 1, value(1000))
+			s.Offer(key(1000), by(1), value(1000))
 			before := s.found(t, 300)
 			order := s.order()
 			if kill {
@@ -257,9 +260,9 @@ func TestSnapshotKeepsUses(t *testing.T) {
 	for n := range 100 {
 		s.put(n)
 	}
-	s.Use(key(0), 7)
+	s.Use(key(0), by(7))
 	for n := 1000; n < 1050; n++ {
-		s.Offer(key(n), 1, value(n))
+		s.Offer(key(n), by(1), value(n))
 	}
 	if err := s.finish(); err != nil {
 		t.Fatal(err)
@@ -270,7 +273,7 @@ func TestSnapshotKeepsUses(t *testing.T) {
 		t.Errorf("uses of a value after a restart: %d, %t", e.uses(), ok)
 	}
 	for n := 1000; n < 1050; n++ {
-		s.Offer(key(n), 2, value(n))
+		s.Offer(key(n), by(2), value(n))
 	}
 	s.drain()
 	written := 0
@@ -355,8 +358,8 @@ func TestBounds(t *testing.T) {
 	o.QueueBytes, o.IndexBytes = 64<<10, 50*knownBytes
 	s := newSmall(t, o, 64)
 	for n := range 2000 {
-		s.Offer(key(n), 1, value(n))
-		s.Offer(key(n), 2, value(n))
+		s.Offer(key(n), by(1), value(n))
+		s.Offer(key(n), by(2), value(n))
 		if waits, queued := s.filter.Bytes(), s.queued.Load(); waits+queued > o.QueueBytes {
 			t.Fatalf("%d and %d bytes wait, of at most %d", waits, queued, o.QueueBytes)
 		}
@@ -375,14 +378,14 @@ func TestBounds(t *testing.T) {
 	again.maxQueued = 1
 	again.put(1)
 	again.maxQueued = 1 << 20
-	if again.Offer(key(1), 2, value(1)); len(again.queue) != 0 || testutil.ToFloat64(again.m.refusals[refusedQueue]) != 1 {
+	if again.Offer(key(1), by(2), value(1)); len(again.queue) != 0 || testutil.ToFloat64(again.m.refusals[refusedQueue]) != 1 {
 		t.Error("a value is written that found no room, or for the same query")
 	}
-	if again.Offer(key(1), 3, value(1)); len(again.queue) != 1 {
+	if again.Offer(key(1), by(3), value(1)); len(again.queue) != 1 {
 		t.Error("a value that found no room is not written for the next query")
 	}
-	s.Offer(key(1), 1, make([]byte, s.largestValue()+1))
-	s.Offer(cache.Key{Object: string(make([]byte, maxKeyBytes))}, 1, value(1))
+	s.Offer(key(1), by(1), make([]byte, s.largestValue()+1))
+	s.Offer(cache.Key{Object: string(make([]byte, maxKeyBytes))}, by(1), value(1))
 	if n := testutil.ToFloat64(s.m.refusals[refusedSize]); n != 2 {
 		t.Errorf("%.0f values were refused for their size, expected 2", n)
 	}
@@ -411,12 +414,12 @@ func TestConcurrency(t *testing.T) {
 			r := rand.New(rand.NewPCG(uint64(w), 1))
 			for i := range 3000 {
 				n, query := r.IntN(400), uint64(w*10_000+i)
-				if got, ok := s.Get(context.Background(), key(n), query); !ok {
-					s.Offer(key(n), query, value(n))
+				if got, ok := s.Get(context.Background(), key(n), by(query)); !ok {
+					s.Offer(key(n), by(query), value(n))
 				} else if !bytes.Equal(got, value(n)) {
 					t.Errorf("value %d is wrong", n)
 				}
-				s.Use(key(r.IntN(400)), query)
+				s.Use(key(r.IntN(400)), by(query))
 				s.Has(key(n))
 			}
 		})

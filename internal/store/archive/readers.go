@@ -61,13 +61,13 @@ func (a *Archive) openBlock(ctx context.Context, b *catalog.Block, req *model.Re
 	mine.ahead = newAhead(ctx, mine, l, req.Quota)
 	if r := a.readers.get(b.ID); r != nil {
 		if a.o.Secondary != nil {
-			a.o.Secondary.Use(mine.endKey(), req.Cost.QueryID())
+			a.o.Secondary.Use(mine.endKey(), mine.by)
 		}
 		return &block{r.Bind(mine), mine}, nil
 	}
 	// The kept reader must not refer to this request, nor to its memory.
 	kept := a.pagesOf(b, new(model.Cost))
-	kept.cost.SetQueryID(req.Cost.QueryID())
+	kept.by = mine.by
 	open := func() (*part.Reader, error) {
 		end := mine.readEnd(b.Bytes)
 		defer func() { end = nil }()
@@ -104,6 +104,7 @@ type pages struct {
 	object  string
 	version cache.Digest // of the object, for the secondary tier
 	cost    *model.Cost
+	by      cache.Asker
 	ahead   *ahead
 	// tail is the end of the object from tailOff on, while the block is being opened, or the whole object.
 	tail    []byte
@@ -115,10 +116,10 @@ type pages struct {
 var _ part.Fetcher = (*pages)(nil)
 
 func (a *Archive) pagesOf(b *catalog.Block, cost *model.Cost) *pages {
-	p := &pages{a: a, object: catalog.ObjectName(b.ID), version: a.versionOf(b), cost: cost}
+	p := &pages{a: a, object: catalog.ObjectName(b.ID), version: a.versionOf(b), cost: cost, by: cache.Asker{Query: cost.QueryID()}}
 	memory := a.o.Pages
 	if a.o.Secondary != nil {
-		memory = tiers{a.o.Pages, a.o.Secondary, cost, p.version}
+		memory = tiers{a.o.Pages, a.o.Secondary, p.by, p.version}
 	}
 	p.CachedPages = part.NewCachedPages(memory, p.object, p.open, &cost.PagesRAM)
 	return p

@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 
 	"github.com/shaledb/shale/internal/cache"
-	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/store/catalog"
 	"github.com/shaledb/shale/internal/store/part"
 )
@@ -16,7 +15,7 @@ import (
 type tiers struct {
 	part.Cache
 	secondary cache.Secondary
-	cost      *model.Cost
+	by        cache.Asker
 	version   cache.Digest
 }
 
@@ -24,7 +23,7 @@ type tiers struct {
 func (t tiers) Get(ctx context.Context, k cache.Key, load func(context.Context) ([]byte, error)) (value []byte, hit bool, err error) {
 	value, hit, err = t.Cache.Get(ctx, k, load)
 	if hit && err == nil && !k.Kind.Derived() {
-		t.secondary.Use(cache.Key{Object: k.Object, Kind: cache.Stored, Off: k.Off, Digest: t.version}, t.cost.QueryID())
+		t.secondary.Use(cache.Key{Object: k.Object, Kind: cache.Stored, Off: k.Off, Digest: t.version}, t.by)
 	}
 	return value, hit, err
 }
@@ -76,7 +75,7 @@ func (p *pages) fromSecondary(ctx context.Context, k cache.Key) []byte {
 	if p.a.o.Secondary == nil {
 		return nil
 	}
-	value, ok := p.a.o.Secondary.Get(ctx, k, p.cost.QueryID())
+	value, ok := p.a.o.Secondary.Get(ctx, k, p.by)
 	if !ok {
 		return nil
 	}
@@ -86,6 +85,6 @@ func (p *pages) fromSecondary(ctx context.Context, k cache.Key) []byte {
 // offer gives a value that was read from the bucket to the secondary tier.
 func (p *pages) offer(k cache.Key, value []byte) {
 	if p.a.o.Secondary != nil {
-		p.a.o.Secondary.Offer(k, p.cost.QueryID(), value)
+		p.a.o.Secondary.Offer(k, p.by, value)
 	}
 }

@@ -34,8 +34,8 @@ func newSecondQuery() *secondQuery {
 	return &secondQuery{offered: make(map[cache.Key]offered), kept: make(map[cache.Key][]byte)}
 }
 
-func (s *secondQuery) Get(_ context.Context, k cache.Key, query uint64) ([]byte, bool) {
-	s.Use(k, query)
+func (s *secondQuery) Get(_ context.Context, k cache.Key, by cache.Asker) ([]byte, bool) {
+	s.Use(k, by)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	value, ok := s.kept[k]
@@ -51,19 +51,19 @@ func (s *secondQuery) Has(k cache.Key) bool {
 	return s.kept[k] != nil
 }
 
-func (s *secondQuery) Offer(k cache.Key, query uint64, value []byte) {
-	s.Use(k, query)
+func (s *secondQuery) Offer(k cache.Key, by cache.Asker, value []byte) {
+	s.Use(k, by)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.kept[k] == nil {
-		s.offered[k] = offered{query, value}
+		s.offered[k] = offered{by.Query, value}
 	}
 }
 
-func (s *secondQuery) Use(k cache.Key, query uint64) {
+func (s *secondQuery) Use(k cache.Key, by cache.Asker) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if o, ok := s.offered[k]; ok && o.query != query {
+	if o, ok := s.offered[k]; ok && o.query != by.Query {
 		s.kept[k] = o.value
 		delete(s.offered, k)
 	}
