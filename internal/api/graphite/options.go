@@ -1,0 +1,10 @@
+package graphite
+
+import "github.com/shaledb/shale/internal/api"
+
+// Options build a Handler.
+type Options struct {
+	api.Options
+	// Functions are those that targets may call, for /functions.
+	Functions []Function
+}
