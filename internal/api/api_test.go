@@ -178,7 +178,7 @@ func TestCost(t *testing.T) {
 	if got, want := costHeader(c), "series=2, text-pages-skipped=3"; got != want {
 		t.Errorf("%s; want %s", got, want)
 	}
-	for signal, want := range map[model.Signal]int{model.Metrics: 10, model.Logs: 14} {
+	for signal, want := range map[model.Signal]int{model.Metrics: 11, model.Logs: 15} {
 		var members map[string]int64
 		if err := json.Unmarshal(AppendCost(nil, c, signal), &members); err != nil || len(members) != want || members["series"] != 2 {
 			t.Errorf("%v: %v", members, err)

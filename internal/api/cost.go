@@ -15,7 +15,7 @@ type costItem struct {
 // textItems is the number of items at the end of costItems that are about log lines.
 const textItems = 4
 
-func costItems(c *model.Cost) [14]costItem {
+func costItems(c *model.Cost) [15]costItem {
 	return [...]costItem{
 		{"series", "series", c.Series.Load()},
 		{"samples", "samples", c.Samples.Load()},
@@ -24,6 +24,7 @@ func costItems(c *model.Cost) [14]costItem {
 		{"blocks", "blocks", c.Blocks.Load()},
 		{"pages-ram", "pagesRAM", c.PagesRAM.Load()},
 		{"pages-disk", "pagesDisk", c.PagesDisk.Load()},
+		{"pages-shared", "pagesShared", c.PagesShared.Load()},
 		{"pages-bucket", "pagesBucket", c.PagesBucket.Load()},
 		{"bytes-bucket", "bytesBucket", c.BytesBucket.Load()},
 		{"bucket-requests", "bucketRequests", c.BucketRequests.Load()},

@@ -26,6 +26,24 @@ type Tier interface {
 	Close() error
 }
 
+// Source is the kind of tier that gave a value.
+type Source uint8
+
+const (
+	// Nowhere: no tier had the value.
+	Nowhere Source = iota
+	// Disk is a tier on a local disk.
+	Disk
+	// Shared is a tier on servers that several processes share.
+	Shared
+)
+
+// Found is what a [Secondary] has for a key. The zero value is a miss.
+type Found struct {
+	Value []byte
+	From  Source
+}
+
 // Asker is a query that asks for values.
 type Asker struct {
 	// Query tells it from other queries: see QueryID of model.Cost.
@@ -41,9 +59,12 @@ type Asker struct {
 // A tier may keep only values that a second query wants. Values are immutable, and the tier may share them
 // with its callers.
 type Secondary interface {
-	// Get returns a value, or false if the tier does not have it, finds it damaged, or is out of order. It
+	// Get returns a value, or a miss if the tier does not have it, finds it damaged, or is out of order. It
 	// never fails.
-	Get(ctx context.Context, k Key, by Asker) ([]byte, bool)
+	Get(ctx context.Context, k Key, by Asker) Found
+	// GetMany is Get for several keys at once, so that a tier on another machine is asked in one round trip. It
+	// sets found, which has a zero value for each key, for the keys whose values it has.
+	GetMany(ctx context.Context, keys []Key, by Asker, found []Found)
 	// Has reports whether Get would return a value, as far as that is known without I/O.
 	Has(k Key) bool
 	// Offer gives the tier a value that a query has read from the bucket. It does not wait.

@@ -2,7 +2,8 @@ package cache
 
 import (
 	"crypto/sha256"
-	"fmt"
+	"encoding/hex"
+	"strconv"
 
 	"github.com/zeebo/xxh3"
 )
@@ -66,12 +67,20 @@ type Key struct {
 }
 
 // String spells the key out in printable characters, for servers that take keys as text.
-func (k Key) String() string {
-	s := fmt.Sprintf("%s:%s:%d", k.Object, k.Kind, k.Off)
+func (k Key) String() string { return string(k.Append(nil)) }
+
+// Append appends the text of String.
+func (k Key) Append(b []byte) []byte {
+	b = append(b, k.Object...)
+	b = append(b, ':')
+	b = append(b, k.Kind.String()...)
+	b = append(b, ':')
+	b = strconv.AppendInt(b, k.Off, 10)
 	if k.Digest != (Digest{}) {
-		s += fmt.Sprintf(":%x", k.Digest[:])
+		b = append(b, ':')
+		b = hex.AppendEncode(b, k.Digest[:])
 	}
-	return s
+	return b
 }
 
 // Hash spreads keys evenly over 64 bits, for tiers that divide them among shards. It is the same in every

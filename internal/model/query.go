@@ -96,6 +96,7 @@ type Cost struct {
 	Blocks                   atomic.Int64 // blocks of the bucket that were read
 	PagesRAM                 atomic.Int64 // pages found in the page cache
 	PagesDisk                atomic.Int64 // pages read from local parts, and from the cache on an SSD
+	PagesShared              atomic.Int64 // pages read from memcached
 	PagesBucket, BytesBucket atomic.Int64 // pages and bytes read from the bucket
 	BucketRequests           atomic.Int64
 	TextPages                atomic.Int64 // pages of lines that were within the request's selectors and range

@@ -26,7 +26,7 @@ func (f *figures) protobuf() message {
 	querier.double(2, f.Exec.Seconds())
 
 	chunks.number(1, min(f.PagesRAM, math.MaxInt32))
-	chunks.number(2, min(f.PagesRAM+f.PagesDisk+f.PagesBucket, math.MaxInt32))
+	chunks.number(2, min(f.PagesRAM+f.PagesDisk+f.PagesShared+f.PagesBucket, math.MaxInt32))
 	caches.bytes(1, chunks)
 
 	index.number(1, f.Pages)

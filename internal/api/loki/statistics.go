@@ -127,7 +127,7 @@ func (f *figures) writeCaches(b *api.Body) {
 		var found, requested int64
 		if name == "chunk" {
 			found = f.PagesRAM
-			requested = found + f.PagesDisk + f.PagesBucket
+			requested = found + f.PagesDisk + f.PagesShared + f.PagesBucket
 		}
 		// Loki's clients read these two into 32 bits.
 		writeObject(b, []member{

@@ -76,7 +76,7 @@ func TestLargeRestart(t *testing.T) {
 		const sample = 5000
 		for i := range sample {
 			n := records - 1 - i*(records/2)/sample
-			if v, ok := s.Get(context.Background(), key(n), by(2)); !ok || !bytes.Equal(v, numbered(n)) {
+			if v := s.Get(context.Background(), key(n), by(2)).Value; !bytes.Equal(v, numbered(n)) {
 				wrong++
 			}
 		}

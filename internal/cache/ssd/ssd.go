@@ -160,14 +160,21 @@ func segmentSize(maxBytes int64) int64 {
 func (s *Store) largestValue() int { return int(min(s.segmentBytes/4, maxRecordBytes/2)) }
 
 // Get is [cache.Secondary.Get].
-func (s *Store) Get(_ context.Context, k cache.Key, by cache.Asker) ([]byte, bool) {
+func (s *Store) Get(_ context.Context, k cache.Key, by cache.Asker) cache.Found {
 	value, ok := s.find(k, uint16(by.Query))
-	if ok {
-		s.m.hits.Inc()
-	} else {
+	if !ok {
 		s.m.misses.Inc()
+		return cache.Found{}
 	}
-	return value, ok
+	s.m.hits.Inc()
+	return cache.Found{Value: value, From: cache.Disk}
+}
+
+// GetMany is [cache.Secondary.GetMany].
+func (s *Store) GetMany(ctx context.Context, keys []cache.Key, by cache.Asker, found []cache.Found) {
+	for i, k := range keys {
+		found[i] = s.Get(ctx, k, by)
+	}
 }
 
 func (s *Store) find(k cache.Key, query uint16) ([]byte, bool) {

@@ -91,11 +91,14 @@ func (s *Store) put(n int) {
 // check looks a value up, and fails if it is a wrong one.
 func (s *Store) check(t testing.TB, n int) bool {
 	t.Helper()
-	got, ok := s.Get(context.Background(), key(n), by(2))
-	if ok && !bytes.Equal(got, value(n)) {
-		t.Fatalf("value %d: got %d wrong bytes", n, len(got))
+	got := s.Get(context.Background(), key(n), by(2))
+	if got.From == cache.Nowhere {
+		return false
 	}
-	return ok
+	if !bytes.Equal(got.Value, value(n)) {
+		t.Fatalf("value %d: got %d wrong bytes", n, len(got.Value))
+	}
+	return true
 }
 
 func (s *Store) found(t testing.TB, values int) (n int) {
@@ -111,7 +114,7 @@ func TestSecondQueryIsWritten(t *testing.T) {
 	s := newSmall(t, testOptions(vfs.NewMem()), 8)
 	s.Offer(key(1), by(1), value(1))
 	s.drain()
-	if _, ok := s.Get(context.Background(), key(1), by(1)); !ok || s.index.entries.Load() != 0 || !s.Has(key(1)) {
+	if s.Get(context.Background(), key(1), by(1)).From != cache.Disk || s.index.entries.Load() != 0 || !s.Has(key(1)) {
 		t.Error("a value that waits is not found, or is written")
 	}
 	s.Use(key(1), by(1))
@@ -136,7 +139,7 @@ func TestWrongKey(t *testing.T) {
 	s.put(1)
 	e, _ := s.index.get(key(1).Hash())
 	s.index.put(key(2).Hash(), int(e.slot), e.off, e.length, 1)
-	if _, ok := s.Get(context.Background(), key(2), by(1)); ok {
+	if s.Get(context.Background(), key(2), by(1)).From != cache.Nowhere {
 		t.Error("the value of another key")
 	}
 	if n := testutil.ToFloat64(s.m.bad); n != 0 || !s.check(t, 1) {
@@ -414,9 +417,9 @@ func TestConcurrency(t *testing.T) {
 			r := rand.New(rand.NewPCG(uint64(w), 1))
 			for i := range 3000 {
 				n, query := r.IntN(400), uint64(w*10_000+i)
-				if got, ok := s.Get(context.Background(), key(n), by(query)); !ok {
+				if got := s.Get(context.Background(), key(n), by(query)); got.From == cache.Nowhere {
 					s.Offer(key(n), by(query), value(n))
-				} else if !bytes.Equal(got, value(n)) {
+				} else if !bytes.Equal(got.Value, value(n)) {
 					t.Errorf("value %d is wrong", n)
 				}
 				s.Use(key(r.IntN(400)), by(query))

@@ -34,11 +34,13 @@ type Stats struct {
 	// Selections is how many parts of the range were asked for one after the other.
 	Selections int64
 	// Head and Blocks are how many buffers and local parts, and blocks of the bucket, were looked at;
-	// PagesRAM, PagesDisk and PagesBucket from where pages of all kinds came; BytesBucket and Requests what
-	// was asked of the bucket.
-	Head, Blocks                     int64
-	PagesRAM, PagesDisk, PagesBucket int64
-	BytesBucket, Requests            int64
+	// PagesRAM, PagesDisk, PagesShared and PagesBucket from where pages of all kinds came; BytesBucket and
+	// Requests what was asked of the bucket.
+	Head, Blocks          int64
+	PagesRAM, PagesDisk   int64
+	PagesShared           int64
+	PagesBucket           int64
+	BytesBucket, Requests int64
 }
 
 // add adds the figures of an execution.
@@ -61,6 +63,7 @@ func (s *Stats) addCosts(now, before costs) {
 	s.Blocks += now.blocks - before.blocks
 	s.PagesRAM += now.ram - before.ram
 	s.PagesDisk += now.disk - before.disk
+	s.PagesShared += now.shared - before.shared
 	s.PagesBucket += now.bucket - before.bucket
 	s.BytesBucket += now.bytes - before.bytes
 	s.Requests += now.requests - before.requests
@@ -68,14 +71,14 @@ func (s *Stats) addCosts(now, before costs) {
 
 // costs is what a statement of cost says at one moment.
 type costs struct {
-	pages, skipped, head, blocks, ram, disk, bucket, bytes, requests int64
+	pages, skipped, head, blocks, ram, disk, shared, bucket, bytes, requests int64
 }
 
 func costsOf(c *model.Cost) costs {
 	return costs{
 		pages: c.TextPages.Load(), skipped: c.TextPagesSkipped.Load(),
 		head: c.HeadBuffers.Load() + c.HeadParts.Load(), blocks: c.Blocks.Load(),
-		ram: c.PagesRAM.Load(), disk: c.PagesDisk.Load(), bucket: c.PagesBucket.Load(),
+		ram: c.PagesRAM.Load(), disk: c.PagesDisk.Load(), shared: c.PagesShared.Load(), bucket: c.PagesBucket.Load(),
 		bytes: c.BytesBucket.Load(), requests: c.BucketRequests.Load(),
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/shaledb/shale/internal/cache"
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/store/part"
 )
@@ -67,12 +68,16 @@ type span struct {
 	index    int // in ahead.spans, which are in the order of use
 	first    int // index of its first page among those of the same plan
 	off, end int64
-	left     int // pages that have not been taken
+	pages    []part.Addr // by their offsets
+	left     int         // pages that have not been taken
 	done     chan struct{}
 	started  bool
-	refused  bool // the query has no room for it
-	stored   []byte
-	err      error
+	refused  bool                  // the query has no room for it
+	kept     map[int64]cache.Found // pages of the secondary tier, by their offsets
+	stored   []byte                // the range from storedOff on that was read from the bucket
+	// storedOff is the offset of stored.
+	storedOff int64
+	err       error
 }
 
 func newAhead(ctx context.Context, p *pages, l lanes, q *model.Quota) *ahead {
@@ -139,6 +144,7 @@ func (h *ahead) plan(wanted []part.Addr) {
 			h.spans = append(h.spans, s)
 		}
 		h.of[a.Off], s.end, s.first = s, end, min(s.first, place[a.Off])
+		s.pages = append(s.pages, a)
 		s.left++
 	}
 	// Lines may be read from the last to the first.
@@ -172,13 +178,39 @@ func (h *ahead) read(s *span) {
 		return
 	case h.lanes <- struct{}{}:
 	}
-	s.stored, s.err = h.p.read(h.ctx, s.off, s.end-s.off)
+	off, end := h.missing(s)
+	if off < end {
+		s.storedOff = off
+		s.stored, s.err = h.p.read(h.ctx, off, end-off)
+	}
 	<-h.lanes
 }
 
-// take returns the stored bytes of a page, which the caller may keep; nil means that the page is not
+// missing asks the secondary tier for the pages of a span, and returns the range of those that it does not
+// have. One request reads that range, with the pages of the tier that lie in it: a second request would take
+// longer than their bytes.
+func (h *ahead) missing(s *span) (off, end int64) {
+	if h.p.a.o.Secondary == nil {
+		return s.off, s.end
+	}
+	s.kept = make(map[int64]cache.Found)
+	for i, page := range h.p.keptMany(h.ctx, s.pages) {
+		a := s.pages[i]
+		if page.From != cache.Nowhere {
+			s.kept[a.Off] = page
+			continue
+		}
+		if end == 0 {
+			off = a.Off
+		}
+		end = max(end, a.Off+int64(a.Len))
+	}
+	return off, end
+}
+
+// take returns the stored bytes of a page, which the caller may keep; no value means that the page is not
 // prefetched.
-func (h *ahead) take(ctx context.Context, a part.Addr) ([]byte, error) {
+func (h *ahead) take(ctx context.Context, a part.Addr) (page cache.Found, err error) {
 	h.mu.Lock()
 	s := h.of[a.Off]
 	if h.of != nil {
@@ -186,7 +218,7 @@ func (h *ahead) take(ctx context.Context, a part.Addr) ([]byte, error) {
 	}
 	if s == nil {
 		h.mu.Unlock()
-		return nil, nil
+		return page, nil
 	}
 	h.start(s.index)
 	switch {
@@ -201,22 +233,25 @@ func (h *ahead) take(ctx context.Context, a part.Addr) ([]byte, error) {
 	h.mu.Unlock()
 	select {
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return page, ctx.Err()
 	case <-s.done:
 	}
 	if s.err != nil {
-		return nil, s.err
+		return page, s.err
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if s.refused || h.of == nil {
-		return nil, nil
+		return page, nil
 	}
-	// Copied: an uncompressed page is cached as it is stored, and would keep the whole span in memory.
-	stored := bytes.Clone(s.stored[a.Off-s.off:][:a.Len])
+	var ok bool
+	if page, ok = s.kept[a.Off]; !ok {
+		// Copied: an uncompressed page is cached as it is stored, and would keep the whole span in memory.
+		page.Value = bytes.Clone(s.stored[a.Off-s.storedOff:][:a.Len])
+	}
 	if s.left--; s.left == 0 {
-		s.stored = nil
+		s.stored, s.kept = nil, nil
 		h.giveBack(s.end - s.off)
 	}
-	return stored, nil
+	return page, nil
 }

@@ -250,8 +250,8 @@ func TestAheadOfTheSamePage(t *testing.T) {
 	if len(h.spans) != 1 || h.held != 100 || h.spans[0].left != 1 {
 		t.Fatalf("%d requests, %d bytes", len(h.spans), h.held)
 	}
-	if b, err := h.take(context.Background(), at); err != nil || len(b) != 100 || h.held != 0 {
-		t.Fatalf("%d bytes, %v; %d are held", len(b), err, h.held)
+	if b, err := h.take(context.Background(), at); err != nil || len(b.Value) != 100 || h.held != 0 {
+		t.Fatalf("%d bytes, %v; %d are held", len(b.Value), err, h.held)
 	}
 	// Another plan may come before the reader has put the page into the cache.
 	if h.plan([]part.Addr{at}); len(h.spans) != 1 || h.held != 0 {

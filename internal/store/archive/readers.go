@@ -79,8 +79,8 @@ func (a *Archive) openBlock(ctx context.Context, b *catalog.Block, req *model.Re
 		}, b.Bytes)
 	}
 	r, err := open()
-	if err != nil && mine.tailKept {
-		mine.tail, mine.tailOff, mine.tailKept, mine.distrust = nil, 0, false, true
+	if err != nil && mine.tailFrom != cache.Nowhere {
+		mine.tail, mine.tailOff, mine.tailFrom, mine.distrust = nil, 0, cache.Nowhere, true
 		r, err = open()
 	}
 	if err == nil && r.Meta().Seed != a.o.Seed {
@@ -109,8 +109,9 @@ type pages struct {
 	// tail is the end of the object from tailOff on, while the block is being opened, or the whole object.
 	tail    []byte
 	tailOff int64
-	// tailKept says that the tail is from the secondary tier, and distrust that one from it was wrong.
-	tailKept, distrust bool
+	// tailFrom is the secondary tier that the tail is from, and distrust says that one from it was wrong.
+	tailFrom cache.Source
+	distrust bool
 }
 
 var _ part.Fetcher = (*pages)(nil)
@@ -130,9 +131,9 @@ func (a *Archive) pagesOf(b *catalog.Block, cost *model.Cost) *pages {
 func (p *pages) readEnd(size int64) part.ReadRange {
 	return func(ctx context.Context, off, n int64) ([]byte, error) {
 		if reach := &p.a.reach; p.tail == nil && off+n == size && n <= max(reach.tail, reach.whole) {
-			if end := p.keptEnd(ctx); int64(len(end)) >= n && int64(len(end)) <= size {
-				p.tail, p.tailOff, p.tailKept = end, size-int64(len(end)), true
-				return end[int64(len(end))-n:], nil
+			if end := p.keptEnd(ctx); int64(len(end.Value)) >= n && int64(len(end.Value)) <= size {
+				p.tail, p.tailOff, p.tailFrom = end.Value, size-int64(len(end.Value)), end.From
+				return p.tail[int64(len(p.tail))-n:], nil
 			}
 			if size > reach.whole {
 				p.tailOff = max(0, size-max(n, reach.tail))
@@ -169,34 +170,38 @@ func (p *pages) open(ctx context.Context, at part.Addr, decode func(stored []byt
 	if err != nil {
 		return nil, err
 	}
-	if stored == nil {
-		if kept := p.kept(ctx, at); kept != nil {
-			if page, err := decode(kept); err == nil {
-				p.cost.PagesDisk.Add(1)
-				return page, nil
-			}
+	if stored.From != cache.Nowhere {
+		if page, err := decode(stored.Value); err == nil {
+			p.count(stored.From)
+			return page, nil
 		}
-		if stored, err = p.read(ctx, at.Off, int64(at.Len)); err != nil {
+		stored.Value = nil
+	}
+	if stored.Value == nil {
+		if stored.Value, err = p.read(ctx, at.Off, int64(at.Len)); err != nil {
 			return nil, err
 		}
 	}
 	p.cost.PagesBucket.Add(1)
-	page, err := decode(stored)
+	page, err := decode(stored.Value)
 	if err == nil {
-		p.offer(p.storedKey(at.Off), stored)
+		p.offer(p.storedKey(at.Off), stored.Value)
 	}
 	return page, err
 }
 
-// stored returns the stored bytes of a page that has been read, or nil.
-func (p *pages) stored(ctx context.Context, at part.Addr) ([]byte, error) {
-	if p.inTail(at) && !p.tailKept {
-		return bytes.Clone(p.tail[at.Off-p.tailOff:][:at.Len]), nil
+// stored returns the stored bytes of a page that has been read, from the bucket (Nowhere) or from the
+// secondary tier. It returns a miss without a value if the page is to be read from the bucket.
+func (p *pages) stored(ctx context.Context, at part.Addr) (cache.Found, error) {
+	if p.inTail(at) {
+		return cache.Found{Value: bytes.Clone(p.tail[at.Off-p.tailOff:][:at.Len]), From: p.tailFrom}, nil
 	}
 	if p.ahead != nil {
-		return p.ahead.take(ctx, at)
+		if page, err := p.ahead.take(ctx, at); err != nil || page.Value != nil {
+			return page, err
+		}
 	}
-	return nil, nil
+	return p.kept(ctx, at), nil
 }
 
 // read fetches bytes of the block.

@@ -1,7 +1,6 @@
 package archive
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
 
@@ -51,35 +50,50 @@ func (p *pages) Has(a part.Addr) bool {
 	return p.CachedPages.Has(a) || p.a.o.Secondary != nil && p.a.o.Secondary.Has(p.storedKey(a.Off))
 }
 
-// kept returns the stored bytes of a page from the secondary tier, or nil.
-func (p *pages) kept(ctx context.Context, at part.Addr) []byte {
-	if p.inTail(at) && p.tailKept {
-		return bytes.Clone(p.tail[at.Off-p.tailOff:][:at.Len])
-	}
-	if stored := p.fromSecondary(ctx, p.storedKey(at.Off)); len(stored) == int(at.Len) {
-		return stored
-	}
-	return nil
-}
-
-// keptEnd returns the end of the object from the secondary tier, or nil.
-func (p *pages) keptEnd(ctx context.Context) []byte {
-	if p.distrust {
-		return nil
-	}
-	return p.fromSecondary(ctx, p.endKey())
-}
-
-// fromSecondary returns a value of the secondary tier, or nil.
-func (p *pages) fromSecondary(ctx context.Context, k cache.Key) []byte {
+// kept returns the stored bytes of a page that the secondary tier has.
+func (p *pages) kept(ctx context.Context, at part.Addr) cache.Found {
 	if p.a.o.Secondary == nil {
-		return nil
+		return cache.Found{}
 	}
-	value, ok := p.a.o.Secondary.Get(ctx, k, p.by)
-	if !ok {
-		return nil
+	return ofLength(p.a.o.Secondary.Get(ctx, p.storedKey(at.Off), p.by), at)
+}
+
+// keptMany returns the stored bytes of several pages that the secondary tier has, in their order.
+func (p *pages) keptMany(ctx context.Context, at []part.Addr) []cache.Found {
+	keys, found := make([]cache.Key, len(at)), make([]cache.Found, len(at))
+	for i, a := range at {
+		keys[i] = p.storedKey(a.Off)
 	}
-	return value
+	p.a.o.Secondary.GetMany(ctx, keys, p.by, found)
+	for i, a := range at {
+		found[i] = ofLength(found[i], a)
+	}
+	return found
+}
+
+// ofLength makes a page of another length a miss.
+func ofLength(page cache.Found, at part.Addr) cache.Found {
+	if len(page.Value) != int(at.Len) {
+		return cache.Found{}
+	}
+	return page
+}
+
+// keptEnd returns the end of the object if the secondary tier has it.
+func (p *pages) keptEnd(ctx context.Context) cache.Found {
+	if p.distrust || p.a.o.Secondary == nil {
+		return cache.Found{}
+	}
+	return p.a.o.Secondary.Get(ctx, p.endKey(), p.by)
+}
+
+// count counts a page of the secondary tier.
+func (p *pages) count(from cache.Source) {
+	if from == cache.Shared {
+		p.cost.PagesShared.Add(1)
+	} else {
+		p.cost.PagesDisk.Add(1)
+	}
 }
 
 // offer gives a value that was read from the bucket to the secondary tier.

@@ -17,12 +17,13 @@ import (
 )
 
 // secondQuery is a secondary tier that keeps what a second query wants. lie, if set, may change what it
-// returns.
+// returns. A tier that is shared does not know what it has before it is asked.
 type secondQuery struct {
 	mu      sync.Mutex
 	offered map[cache.Key]offered
 	kept    map[cache.Key][]byte
 	lie     func(value []byte) []byte
+	shared  bool
 }
 
 type offered struct {
@@ -34,7 +35,7 @@ func newSecondQuery() *secondQuery {
 	return &secondQuery{offered: make(map[cache.Key]offered), kept: make(map[cache.Key][]byte)}
 }
 
-func (s *secondQuery) Get(_ context.Context, k cache.Key, by cache.Asker) ([]byte, bool) {
+func (s *secondQuery) Get(_ context.Context, k cache.Key, by cache.Asker) (f cache.Found) {
 	s.Use(k, by)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -42,13 +43,24 @@ func (s *secondQuery) Get(_ context.Context, k cache.Key, by cache.Asker) ([]byt
 	if ok && s.lie != nil {
 		value = s.lie(slices.Clone(value))
 	}
-	return value, ok
+	if f.Value = value; ok {
+		if f.From = cache.Disk; s.shared {
+			f.From = cache.Shared
+		}
+	}
+	return f
+}
+
+func (s *secondQuery) GetMany(ctx context.Context, keys []cache.Key, by cache.Asker, found []cache.Found) {
+	for i, k := range keys {
+		found[i] = s.Get(ctx, k, by)
+	}
 }
 
 func (s *secondQuery) Has(k cache.Key) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.kept[k] != nil
+	return s.kept[k] != nil && !s.shared
 }
 
 func (s *secondQuery) Offer(k cache.Key, by cache.Asker, value []byte) {
@@ -74,6 +86,12 @@ func (s *secondQuery) Close() error { return nil }
 // TestSecondary: a page that a second query finds in memory is in the secondary tier. A new process answers
 // the query from that tier alone.
 func TestSecondary(t *testing.T) {
+	for _, shared := range []bool{false, true} {
+		t.Run(fmt.Sprintf("shared %t", shared), func(t *testing.T) { testSecondary(t, shared) })
+	}
+}
+
+func testSecondary(t *testing.T, shared bool) {
 	w := &world{objects: make(map[string][]byte)}
 	w.addMany(t, 4000, 1, 2, 3, 4, 5, 6, 7, 8)
 	w.addMany(t, 10, 9)
@@ -94,6 +112,7 @@ func TestSecondary(t *testing.T) {
 		t.Error("nothing is kept that two queries read from the bucket")
 	}
 	s = newSecondQuery()
+	s.shared = shared
 	a = start()
 	query(a)
 	if len(s.kept) != 0 {
@@ -105,8 +124,15 @@ func TestSecondary(t *testing.T) {
 		t.Errorf("%d requests to the bucket after a restart", n)
 	}
 	// Index pages of a block whose end was read come with it.
-	if disk, bucket := restarted.PagesDisk.Load(), first.PagesBucket.Load(); disk == 0 || disk > bucket || restarted.PagesBucket.Load() > bucket-disk {
-		t.Errorf("%d pages from the disk, %d from the bucket before", disk, bucket)
+	disk, other := restarted.PagesDisk.Load(), restarted.PagesShared.Load()
+	if shared {
+		disk, other = other, disk
+	}
+	if other != 0 {
+		t.Errorf("%d pages count as those of another tier", other)
+	}
+	if bucket := first.PagesBucket.Load(); disk == 0 || disk > bucket || restarted.PagesBucket.Load() > bucket-disk {
+		t.Errorf("%d pages from the tier, %d from the bucket before", disk, bucket)
 	}
 }
 
@@ -137,6 +163,7 @@ func TestLyingTier(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w, _ := newWorld(t)
 		s := newSecondQuery()
+		s.shared = rapid.Bool().Draw(t, "shared")
 		reach := drawReach(t)
 		req := func() *model.Request {
 			return request("a", model.Always(), equal("__name__", "m1"))
@@ -152,7 +179,9 @@ func TestLyingTier(t *testing.T) {
 		}
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "lies"), 1))
 		s.lie = func(value []byte) []byte {
-			switch r.IntN(4) {
+			switch r.IntN(5) {
+			case 4:
+				return nil
 			case 0:
 				return value[:r.IntN(len(value))]
 			case 1:
