@@ -1,0 +1,9 @@
+package archtest
+
+// memcacheRooms returns the rows of the client of memcached, which is useful without the rest of Shale.
+func memcacheRooms() []room {
+	return []room{
+		{"memcache/meta", nil, "the protocol is bytes; it knows neither connections nor servers"},
+		{"memcache/hash", nil, "where a key belongs does not depend on which servers are up"},
+	}
+}
