@@ -5,5 +5,8 @@ func memcacheRooms() []room {
 	return []room{
 		{"memcache/meta", nil, "the protocol is bytes; it knows neither connections nor servers"},
 		{"memcache/hash", nil, "where a key belongs does not depend on which servers are up"},
+		{"memcache/pipe", map[string]string{
+			"memcache/meta": "requests and responses are of the protocol",
+		}, "a connection carries requests; it does not choose servers, and never tries again"},
 	}
 }

@@ -1,0 +1,86 @@
+package memcachetest
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Server is a memcached. It ends with its test.
+type Server struct {
+	// Addr is HOST:PORT.
+	Addr string
+
+	t    testing.TB
+	args []string
+	cmd  *exec.Cmd
+	port int
+}
+
+// Start runs memcached with further arguments, and waits until it takes connections. A test of a machine
+// without memcached is skipped: on Debian, .ci/tools installs it.
+func Start(t testing.TB, args ...string) *Server {
+	t.Helper()
+	if _, err := exec.LookPath("memcached"); err != nil {
+		t.Skip("memcached is not installed: run .ci/tools")
+	}
+	s := &Server{t: t, args: args, port: -1} // any free port
+	s.Restart()
+	t.Cleanup(s.Kill)
+	return s
+}
+
+// Extstore returns the arguments of a server that keeps values on disk, in a folder, but for so many
+// megabytes.
+func Extstore(dir string, memory int) []string {
+	return []string{
+		"-m", strconv.Itoa(memory), "-o", "ext_path=" + filepath.Join(dir, "extstore") + ":64m,ext_page_size=2,ext_wbuf_size=2,ext_item_size=512,ext_item_age=0",
+	}
+}
+
+// Restart runs the server again, empty, on its port.
+func (s *Server) Restart() {
+	s.t.Helper()
+	file := filepath.Join(s.t.TempDir(), "port")
+	s.cmd = exec.Command("memcached", append([]string{"-l", "127.0.0.1", "-U", "0", "-p", strconv.Itoa(s.port), "-u", "root"}, s.args...)...)
+	s.cmd.Env = []string{"MEMCACHED_PORT_FILENAME=" + file}
+	var log strings.Builder
+	s.cmd.Stderr = &log
+	if err := s.cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		// The file says TCP INET: PORT.
+		if text, err := os.ReadFile(file); s.port < 0 && err == nil {
+			if _, port, ok := strings.Cut(strings.TrimSpace(string(text)), "INET: "); ok {
+				s.port, _ = strconv.Atoi(port)
+			}
+		}
+		if s.port > 0 {
+			s.Addr = fmt.Sprintf("127.0.0.1:%d", s.port)
+			if c, err := net.Dial("tcp", s.Addr); err == nil {
+				_ = c.Close()
+				return
+			}
+		}
+		if time.Now().After(end) {
+			s.Kill()
+			s.t.Fatalf("memcached did not begin within 10 s: %s", log.String())
+		}
+	}
+}
+
+// Kill ends the server at once.
+func (s *Server) Kill() {
+	if s.cmd != nil {
+		_ = s.cmd.Process.Kill()
+		_ = s.cmd.Wait()
+		s.cmd = nil
+	}
+}
