@@ -8,5 +8,10 @@ func memcacheRooms() []room {
 		{"memcache/pipe", map[string]string{
 			"memcache/meta": "requests and responses are of the protocol",
 		}, "a connection carries requests; it does not choose servers, and never tries again"},
+		{"memcache", map[string]string{
+			"memcache/meta": "calls are requests of the protocol",
+			"memcache/pipe": "a server has connections",
+			"memcache/hash": "keys are spread over servers",
+		}, "a client of servers does not know what the values are for, so that it serves people who run nothing else of Shale"},
 	}
 }
