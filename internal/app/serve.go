@@ -26,6 +26,7 @@ import (
 type servers struct {
 	http     *listener
 	graphite *graphite.Listener
+	policies *policies
 	failed   chan error
 }
 
@@ -115,6 +116,10 @@ func (s *servers) graphiteAddrs() (lines, pickles string) {
 
 // mount connects the receivers and the APIs to an open store.
 func (s *servers) mount(c config.Config, e *Engine, registry *prometheus.Registry, log *slog.Logger) error {
+	var err error
+	if s.policies, err = openPolicies(c, log); err != nil {
+		return err
+	}
 	mux := http.NewServeMux()
 	s.http.admin.Routes(mux)
 	mux.Handle(promwrite.Path, promwrite.New(e.Path(), registry))
@@ -132,7 +137,6 @@ func (s *servers) mount(c config.Config, e *Engine, registry *prometheus.Registr
 	if c.GraphiteListen == "" && c.GraphitePickleListen == "" {
 		return nil
 	}
-	var err error
 	s.graphite, err = graphite.New(graphite.Options{
 		Listen: c.GraphiteListen, PickleListen: c.GraphitePickleListen, Sink: e.Path(), MaxConnections: c.Connections, Registerer: registry, Logger: log,
 	})
@@ -167,6 +171,9 @@ func (s *servers) close() error {
 		errs = append(errs, s.graphite.Close())
 	}
 	errs = append(errs, s.http.server.Close(), s.http.closeLogs())
+	if s.policies != nil {
+		s.policies.close()
+	}
 	if s.http.engine != nil {
 		errs = append(errs, s.http.engine.Close())
 	}

@@ -28,6 +28,8 @@ func rooms() []room {
 		{"model", nil, "model holds the words that all rooms speak; if it knew a room, no room could change alone"},
 		{"heap", nil, "heap is a data structure; it knows no room, not even model"},
 		{"jsonscan", nil, "a scanner of bytes knows no room, not even model"},
+		{"pyregexp", nil, "a pattern matches text, whatever it means"},
+		{"carbonconf", nil, "a file has sections and keys; what they mean is for the rooms that obey them"},
 		{"journal", nil, "the log knows batches, not the writer or the reader"},
 		{"store/deletion", nil, "what a deletion takes of a series does not depend on where the series is stored"},
 		{"store/retention", map[string]string{
@@ -65,6 +67,10 @@ func rooms() []room {
 		{"read/promql", map[string]string{
 			"read": callsRead,
 		}, language},
+		{"read/graphite/policy", map[string]string{
+			"carbonconf": "policies are files of carbon",
+			"pyregexp":   "patterns are those of Python",
+		}, "a policy lays rows on a grid, wherever they come from"},
 		{"bill", nil, "budgets and prices count requests and bytes, wherever they come from"},
 		{"api", map[string]string{
 			"bill": "the pipeline refuses queries beyond their budgets, and states bills",
@@ -89,7 +95,7 @@ func rooms() []room {
 		{"client", nil, "a client judges a server from outside, so it never imports the engine"},
 		{"terminal", nil, "text for people is made of bytes and labels, wherever they come from"},
 		{"terminal/plot", nil, "a chart is made of numbers, wherever they come from"},
-		{"config", withLocation(settings("api", "bill", "cache/ssd", "read/promql", "store/compact", "store/head", "store/retention", "write", "write/logs")), "settings are plain values; app carries them into the rooms"},
+		{"config", withLocation(settings("api", "bill", "cache/ssd", "read/graphite/policy", "read/promql", "store/compact", "store/head", "store/retention", "write", "write/logs")), "settings are plain values; app carries them into the rooms"},
 		{"archtest", nil, "the rules of the house stand outside it"},
 	})
 }

@@ -1,0 +1,5 @@
+// Package carbonconf reads the configuration files of carbon: their sections and keys with the lines that
+// they are on, as Python's configparser reads them. It also notices when files change.
+//
+// What sections and keys mean is for the packages that obey them.
+package carbonconf

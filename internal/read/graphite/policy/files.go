@@ -1,0 +1,62 @@
+package policy
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+
+	"github.com/shaledb/shale/internal/carbonconf"
+)
+
+// Limits are the settings of this room.
+type Limits struct {
+	Schemas      string `name:"graphite.storage-schemas" default:"" placeholder:"FILE" help:"The file storage-schemas.conf of carbon: steps and retentions of Graphite names, applied when points are read. It is read again when it changes. Empty: every name has 60s:7d, as in carbon."`
+	Aggregations string `name:"graphite.storage-aggregation" default:"" placeholder:"FILE" help:"The file storage-aggregation.conf of carbon: how coarse points of Graphite names are made of finer ones, applied when points are read. It is read again when it changes. Empty: every name has average and an xFilesFactor of 0.5, as in carbon."`
+}
+
+// Files are the policies of two files, which may change. Several goroutines may use them.
+type Files struct {
+	limits  Limits
+	watcher *carbonconf.Watcher
+	now     atomic.Pointer[Policies]
+}
+
+// Open reads the files. An error has the file and the line.
+func Open(l Limits) (*Files, error) {
+	f := &Files{limits: l, watcher: carbonconf.NewWatcher(l.Schemas, l.Aggregations)}
+	return f, f.load()
+}
+
+func (f *Files) load() error {
+	schemas, err := readFile(f.limits.Schemas)
+	if err != nil {
+		return err
+	}
+	aggregations, err := readFile(f.limits.Aggregations)
+	if err != nil {
+		return err
+	}
+	p, err := Parse(schemas, aggregations)
+	if err == nil {
+		f.now.Store(p)
+	}
+	return err
+}
+
+func readFile(path string) (*carbonconf.File, error) {
+	if path == "" {
+		return nil, nil
+	}
+	text, err := carbonconf.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	return carbonconf.Parse(path, text)
+}
+
+// Policies returns what is in force. A query takes it once.
+func (f *Files) Policies() *Policies { return f.now.Load() }
+
+// Watch reads the files again when they change, until the context is done. Files with errors are logged, and
+// change nothing.
+func (f *Files) Watch(ctx context.Context, log *slog.Logger) { f.watcher.Run(ctx, log, f.load) }

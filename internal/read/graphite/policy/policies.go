@@ -1,0 +1,144 @@
+package policy
+
+import (
+	"strconv"
+
+	"github.com/shaledb/shale/internal/carbonconf"
+	"github.com/shaledb/shale/internal/pyregexp"
+)
+
+// maxSections bounds the sections of a file, since each may be matched with each name of a query.
+const maxSections = 4096
+
+// Policies are the sections of both files. They never change, and several goroutines may use them.
+type Policies struct {
+	schemas      []schema
+	aggregations []aggregation
+}
+
+type schema struct {
+	name     string
+	pattern  *pyregexp.Regexp // nil: every name
+	archives []Archive
+}
+
+type aggregation struct {
+	name    string
+	pattern *pyregexp.Regexp // nil: every name
+	method  Method
+	xff     float32
+}
+
+// Parse parses the two files, which may be nil. Names that no section matches have the defaults of carbon:
+// 60s:7d, average and 0.5.
+func Parse(schemas, aggregations *carbonconf.File) (*Policies, error) {
+	p := &Policies{}
+	for _, s := range sections(schemas) {
+		pattern, err := parsePattern(s)
+		if err != nil {
+			return nil, err
+		}
+		key := s.Get("retentions")
+		if key == nil {
+			return nil, s.Errorf(s.Line, "has no retentions")
+		}
+		archives, err := ParseRetentions(key.Value)
+		if err != nil {
+			return nil, s.Errorf(key.Line, "%w", err)
+		}
+		p.schemas = append(p.schemas, schema{s.Name, pattern, archives})
+	}
+	p.schemas = append(p.schemas, schema{archives: []Archive{{Step: 60, Points: 7 * 24 * 60}}})
+	for _, s := range sections(aggregations) {
+		a, err := parseAggregation(s)
+		if err != nil {
+			return nil, err
+		}
+		p.aggregations = append(p.aggregations, a)
+	}
+	p.aggregations = append(p.aggregations, aggregation{method: Average, xff: defaultXFilesFactor})
+	for _, f := range []*carbonconf.File{schemas, aggregations} {
+		if all := sections(f); len(all) > maxSections {
+			last := all[maxSections]
+			return nil, last.Errorf(last.Line, "a file may have at most %d sections", maxSections)
+		}
+	}
+	return p, nil
+}
+
+const defaultXFilesFactor = 0.5
+
+func sections(f *carbonconf.File) []*carbonconf.Section {
+	if f == nil {
+		return nil
+	}
+	return f.Sections
+}
+
+func parsePattern(s *carbonconf.Section) (*pyregexp.Regexp, error) {
+	key := s.Get("pattern")
+	if key == nil || key.Value == "" {
+		return nil, s.Errorf(s.Line, "has no pattern")
+	}
+	re, err := pyregexp.Compile(key.Value, false)
+	if err != nil {
+		return nil, s.Errorf(key.Line, "%w", err)
+	}
+	return re, nil
+}
+
+func parseAggregation(s *carbonconf.Section) (a aggregation, err error) {
+	a = aggregation{name: s.Name, method: Average, xff: defaultXFilesFactor}
+	if a.pattern, err = parsePattern(s); err != nil {
+		return a, err
+	}
+	if key := s.Get("aggregationmethod"); key != nil {
+		if a.method, err = ParseMethod(key.Value); err != nil {
+			return a, s.Errorf(key.Line, "aggregationMethod: %w", err)
+		}
+	}
+	if key := s.Get("xfilesfactor"); key != nil {
+		f, err := strconv.ParseFloat(key.Value, 64)
+		if err != nil || !(f >= 0 && f <= 1) {
+			return a, s.Errorf(key.Line, "xFilesFactor: expected a number from 0 to 1, found %q", key.Value)
+		}
+		a.xff = float32(f)
+	}
+	return a, nil
+}
+
+// Of returns the policy of a name: the first schema and the first aggregation whose pattern is found in it.
+// An error says that a pattern took too long.
+func (p *Policies) Of(name string) (Policy, error) {
+	var q Policy
+	for i := range p.schemas {
+		s := &p.schemas[i]
+		ok, err := found(s.pattern, name)
+		if err != nil {
+			return q, err
+		}
+		if ok {
+			q.Schema, q.Archives = s.name, s.archives
+			break
+		}
+	}
+	for i := range p.aggregations {
+		a := &p.aggregations[i]
+		ok, err := found(a.pattern, name)
+		if err != nil {
+			return q, err
+		}
+		if ok {
+			q.Aggregation, q.Method, q.XFilesFactor = a.name, a.method, a.xff
+			break
+		}
+	}
+	return q, nil
+}
+
+func found(pattern *pyregexp.Regexp, name string) (bool, error) {
+	if pattern == nil {
+		return true, nil
+	}
+	return pattern.Search(name)
+}
