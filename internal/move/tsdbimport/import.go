@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/internal/client"
+	"github.com/shaledb/shale/internal/move/remote"
 )
 
 // Import sends blocks to a server. It runs once.
@@ -31,7 +32,7 @@ type Import struct {
 	earlier    atomic.Int64 // of done: in earlier runs
 	floats     atomic.Int64
 	histograms atomic.Int64
-	sender     *sender
+	sender     *remote.Sender
 }
 
 // Report says what an import did.
@@ -86,8 +87,7 @@ func (i *Import) wanted(b *Block) bool {
 // file says where the next run goes on.
 func (i *Import) Run(ctx context.Context) (r *Report, err error) {
 	begun := time.Now()
-	i.sender = &sender{patience: i.Patience}
-	i.sender.last.Store(begun.UnixNano())
+	i.sender = remote.NewSender(i.Server, i.Patience)
 	r = &Report{}
 	if i.Verify {
 		r.Verification = &Verification{}
@@ -110,7 +110,7 @@ func (i *Import) Run(ctx context.Context) (r *Report, err error) {
 	}
 	err = errors.Join(err, i.State.Save())
 	r.Floats, r.Histograms, r.Seconds = i.floats.Load(), i.histograms.Load(), time.Since(begun).Seconds()
-	r.Requests, r.Retries, r.Bytes = i.sender.requests.Load(), i.sender.retries.Load(), i.sender.bytes.Load()
+	r.Requests, r.Retries, r.Bytes = i.sender.Requests.Load(), i.sender.Retries.Load(), i.sender.Bytes.Load()
 	if sending > 0 {
 		r.Rate = float64(r.Floats+r.Histograms) / sending.Seconds()
 	}
@@ -152,7 +152,7 @@ func (i *Import) block(ctx context.Context, b *Block, r *Report) (sending time.D
 	}
 	if !p.Sent {
 		begun := time.Now()
-		i.sender.server = server
+		i.sender.Server = server
 		err = i.send(ctx, b, block, p)
 		if sending = time.Since(begun); err != nil {
 			return sending, err

@@ -7,6 +7,8 @@ import (
 
 	"github.com/prometheus/prometheus/storage"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/shaledb/shale/internal/move/remote"
 )
 
 // send sends what is left of a block.
@@ -31,10 +33,10 @@ func (i *Import) sendDay(ctx context.Context, b *Block, r *reader, lo, hi int64,
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
 		defer close(queue)
-		builder := newRequestBuilder()
+		builder := requestBuilder{Builder: remote.NewBuilder()}
 		number, last := 0, from
 		enqueue := func(next storage.SeriesRef) error {
-			if builder.samples() == 0 {
+			if builder.Samples() == 0 {
 				return nil
 			}
 			number++
@@ -46,7 +48,7 @@ func (i *Import) sendDay(ctx context.Context, b *Block, r *reader, lo, hi int64,
 			}
 		}
 		err := r.each(ctx, from, lo, hi, func(p piece) error {
-			if builder.full() {
+			if builder.Full() {
 				if err := enqueue(p.ref); err != nil {
 					return err
 				}
@@ -62,7 +64,7 @@ func (i *Import) sendDay(ctx context.Context, b *Block, r *reader, lo, hi int64,
 	for range max(1, i.Concurrency) {
 		g.Go(func() error {
 			for n := range queue {
-				if err := i.sender.send(ctx, n.request); err != nil {
+				if err := i.sender.Send(ctx, &n.Request); err != nil {
 					return err
 				}
 				if err := acks.add(n); err != nil {
@@ -97,12 +99,12 @@ type acks struct {
 
 // add notes an acknowledged request.
 func (a *acks) add(n numbered) error {
-	a.importer.floats.Add(int64(n.floats))
-	a.importer.histograms.Add(int64(n.histograms))
-	a.importer.done.Add(int64(n.samples()))
+	a.importer.floats.Add(int64(n.Floats))
+	a.importer.histograms.Add(int64(n.Histograms))
+	a.importer.done.Add(int64(n.Samples()))
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	n.body = nil // only its numbers are needed
+	n.Body = nil // only its numbers are needed
 	a.pending[n.number] = n.request
 	var next storage.SeriesRef
 	samples := 0
@@ -110,7 +112,7 @@ func (a *acks) add(n numbered) error {
 		r := a.pending[a.last+1]
 		delete(a.pending, a.last+1)
 		a.last++
-		next, samples = r.next, samples+r.samples()
+		next, samples = r.next, samples+r.Samples()
 	}
 	if samples == 0 {
 		return nil

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/move/remote"
 )
 
 // State is what a server has acknowledged of an import, in a file. Several goroutines may use it.
@@ -116,34 +116,11 @@ func (s *State) Save() error {
 func (s *State) save() error {
 	text, err := json.Marshal(s)
 	if err == nil {
-		err = replaceFile(s.path, append(text, '\n'))
+		err = remote.ReplaceFile(s.path, append(text, '\n'))
 	}
 	if err != nil {
 		return fmt.Errorf("%w: state file: %w", model.ErrTransient, err)
 	}
 	s.saved = time.Now()
 	return nil
-}
-
-// replaceFile writes a file so that a crash leaves the old one or the new one.
-func replaceFile(path string, text []byte) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(text)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	dir, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
 }

@@ -1,4 +1,4 @@
-package tsdbimport
+package remote
 
 import (
 	"context"
@@ -19,30 +19,38 @@ const (
 	maxPause   = 10 * time.Second
 )
 
-// sender sends requests until they are acknowledged. Several goroutines use it.
-type sender struct {
-	server *client.Server
+// Sender sends requests until they are acknowledged. Several goroutines use it.
+type Sender struct {
+	Server *client.Server
 	// patience bounds how long nothing may be acknowledged.
 	patience time.Duration
 	last     atomic.Int64 // when anything was acknowledged last, in Unix nanoseconds
 
-	requests, retries, bytes atomic.Int64
+	// Requests and Bytes were sent, Retries among them.
+	Requests, Retries, Bytes atomic.Int64
 }
 
-// send sends a request until the server has acknowledged all of it. It waits as long as the server asks for.
+// NewSender returns a sender that gives up when the server has acknowledged nothing for so long.
+func NewSender(s *client.Server, patience time.Duration) *Sender {
+	sender := &Sender{Server: s, patience: patience}
+	sender.last.Store(time.Now().UnixNano())
+	return sender
+}
+
+// Send sends a request until the server has acknowledged all of it. It waits as long as the server asks for.
 // An error of class invalid is a refusal of some or all samples.
-func (s *sender) send(ctx context.Context, r *request) error {
+func (s *Sender) Send(ctx context.Context, r *Request) error {
 	pause := firstPause
 	for {
-		s.requests.Add(1)
-		s.bytes.Add(int64(len(r.body)))
-		got, err := s.server.RemoteWrite(ctx, r.body)
+		s.Requests.Add(1)
+		s.Bytes.Add(int64(len(r.Body)))
+		got, err := s.Server.RemoteWrite(ctx, r.Body)
 		switch {
-		case err == nil && got.Samples == r.floats && got.Histograms == r.histograms:
+		case err == nil && got.Samples == r.Floats && got.Histograms == r.Histograms:
 			s.last.Store(time.Now().UnixNano())
 			return nil
 		case err == nil:
-			return fmt.Errorf("%w: the server wrote %d of %d samples and %d of %d histograms, and gave no error", model.ErrInvalid, got.Samples, r.floats, got.Histograms, r.histograms)
+			return fmt.Errorf("%w: the server wrote %d of %d samples and %d of %d histograms, and gave no error", model.ErrInvalid, got.Samples, r.Floats, got.Histograms, r.Histograms)
 		case !retryable(err):
 			return err
 		}
@@ -58,7 +66,7 @@ func (s *sender) send(ctx context.Context, r *request) error {
 		if errors.As(err, &status) {
 			wait = max(wait, status.RetryAfter)
 		}
-		s.retries.Add(1)
+		s.Retries.Add(1)
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
