@@ -20,12 +20,14 @@ import (
 	"github.com/shaledb/shale/internal/config"
 	"github.com/shaledb/shale/internal/load/progress"
 	"github.com/shaledb/shale/internal/move/tsdbimport"
+	"github.com/shaledb/shale/internal/move/whisperimport"
 	"github.com/shaledb/shale/internal/terminal"
 )
 
 // importCmd brings data of other stores.
 type importCmd struct {
-	TSDB importTSDBCmd `cmd:"" name:"tsdb" help:"Import blocks of Prometheus, Thanos or Mimir."`
+	TSDB    importTSDBCmd    `cmd:"" name:"tsdb" help:"Import blocks of Prometheus, Thanos or Mimir."`
+	Whisper importWhisperCmd `cmd:"" name:"whisper" help:"Import whisper files of carbon or go-carbon."`
 }
 
 type importTSDBCmd struct {
@@ -43,6 +45,37 @@ type importTSDBCmd struct {
 	DryRun      bool            `help:"List the blocks and their samples, and send nothing."`
 	JSON        bool            `name:"json" help:"Print the report as JSON."`
 	Quiet       bool            `help:"Show no progress."`
+}
+
+type importWhisperCmd struct {
+	whisperimport.Command `embed:""`
+}
+
+// Run imports the files.
+func (c *importWhisperCmd) Run(ctx context.Context, p *process) error {
+	s := whisperimport.Surroundings{Out: p.stdout, Progress: p.progress()}
+	var err error
+	if s.Server, err = newServer(c.Address, c.Tenant); err != nil {
+		return usageError{fmt.Errorf("--address: %q is not a URL such as http://127.0.0.1:9480", c.Address)}
+	}
+	if c.Concurrency < 1 {
+		return usageError{fmt.Errorf("--concurrency: expected at least 1, got %d", c.Concurrency)}
+	}
+	if c.AsOf != "" {
+		t, err := parseTime(c.AsOf, time.Now())
+		if err != nil {
+			return usageError{fmt.Errorf("--as-of: %w", err)}
+		}
+		s.Now = t.Unix()
+	}
+	transport := &http.Transport{MaxIdleConnsPerHost: c.Concurrency}
+	defer transport.CloseIdleConnections()
+	s.Server.HTTP, s.Server.Timeout = &http.Client{Transport: transport}, time.Minute
+	err = c.Command.Run(ctx, s)
+	if hint := tooOldHint(err); hint != "" {
+		return fmt.Errorf("%w%s", err, hint)
+	}
+	return err
 }
 
 // Help teaches the command by examples.

@@ -14,7 +14,7 @@ import (
 )
 
 // startServer runs a server until the test ends.
-func startServer(t *testing.T) (url string) {
+func startServer(t *testing.T, more ...string) (url string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -28,6 +28,7 @@ func startServer(t *testing.T) (url string) {
 	done := make(chan int, 1)
 	var log lockedBuffer
 	args := []string{"serve", "--data-dir", t.TempDir(), "--memory", "128MiB", "--http-listen", addr, "--graphite-listen", "127.0.0.1:0", "--graphite-pickle-listen", "127.0.0.1:0"}
+	args = append(args, more...)
 	go func() { done <- run(ctx, args, &process{stdout: &log, stderr: &log}) }()
 	t.Cleanup(func() {
 		cancel()

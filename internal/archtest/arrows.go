@@ -109,9 +109,20 @@ func moveRooms() []room {
 			"store/part":    "a block is verified by the checksums of its pages",
 		}, "a copy moves bytes; it never sees rows"},
 		{"move/tsdbimport", map[string]string{
-			"bucket": "blocks may lie in an object store",
-			"client": "samples are sent and read back over the APIs",
+			"bucket":      "blocks may lie in an object store",
+			"client":      "samples are read back over the APIs",
+			"move/remote": "samples are sent by it",
 		}, "an import judges a server from outside, so it never imports the engine"},
+		{"move/whisperimport", map[string]string{
+			"client":               "points are read back over the APIs",
+			"move/remote":          "points are sent by it",
+			"read/graphite/policy": "rollups that a policy makes are left out, and others get the times that it defines",
+			"load/progress":        "the command shows its progress",
+			"terminal":             "reports show names that anybody may have chosen",
+		}, "an import judges a server from outside, so it never imports the engine"},
+		{"move/remote", map[string]string{
+			"client": "requests are sent over the API",
+		}, "sending knows no source"},
 	}
 }
 
