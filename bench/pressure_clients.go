@@ -115,6 +115,7 @@ func (p *pressure) one(ctx context.Context, client *http.Client, path string, go
 	if err != nil {
 		return 0, false, err
 	}
+	req.Header.Set("Cache-Control", "no-cache") // a kept response would say nothing of the query
 	resp, err := client.Do(req)
 	if err != nil {
 		return 0, false, err

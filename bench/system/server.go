@@ -185,6 +185,7 @@ func (s *Server) send(ctx context.Context, method, path string) (resp *http.Resp
 	if err != nil {
 		return nil, nil, err
 	}
+	req.Header.Set("Cache-Control", "no-cache") // a kept response would say nothing of the query
 	if resp, err = s.client.Do(req); err != nil {
 		return nil, nil, err
 	}

@@ -151,11 +151,11 @@ func TestTurnsAreShared(t *testing.T) {
 	})
 }
 
-func TestAcceptsGzip(t *testing.T) {
+func TestAccepts(t *testing.T) {
 	for header, want := range map[string]bool{
 		"": false, "gzip": true, "deflate, GZIP;q=0.5": true, "gzip;q=0": false, "gzip; q=x": false, "br": false, "x-gzip": false, " gzip ;q=1": true,
 	} {
-		if got := acceptsGzip([]string{header}); got != want {
+		if got := accepts([]string{header}, "gzip"); got != want {
 			t.Errorf("%q: %v", header, got)
 		}
 	}

@@ -10,18 +10,15 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 
+	"github.com/shaledb/shale/internal/api/answer"
 	"github.com/shaledb/shale/internal/model"
 )
 
 // FlushBytes is the size of the pieces in which a response is sent.
 const FlushBytes = 64 << 10
 
-const (
-	// minGzipBytes is the size from which a response is compressed. Below it, gzip's header and its state
-	// cost more than they save.
-	minGzipBytes = 1400
-	maxKeepBytes = 4 * FlushBytes
-)
+// maxKeepBytes bounds the buffers that return to the pool.
+const maxKeepBytes = 4 * FlushBytes
 
 // Body writes a response through a pooled buffer, compressed if the client accepts gzip.
 type Body struct {
@@ -75,15 +72,15 @@ func newBody(w http.ResponseWriter, r *http.Request, m *memory, timeout time.Dur
 // acceptEncoding lets the response be compressed if the client accepts that.
 func (b *Body) acceptEncoding(r *http.Request) {
 	b.W.Header().Add("Vary", "Accept-Encoding")
-	b.accepts = acceptsGzip(r.Header.Values("Accept-Encoding"))
+	b.accepts = accepts(r.Header.Values("Accept-Encoding"), "gzip")
 }
 
-// acceptsGzip reads an Accept-Encoding header.
-func acceptsGzip(values []string) bool {
+// accepts reports whether an Accept-Encoding header names an encoding.
+func accepts(values []string, encoding string) bool {
 	for _, v := range values {
 		for item := range strings.SplitSeq(v, ",") {
 			name, params, _ := strings.Cut(item, ";")
-			if !strings.EqualFold(strings.TrimSpace(name), "gzip") {
+			if !strings.EqualFold(strings.TrimSpace(name), encoding) {
 				continue
 			}
 			q, found := strings.CutPrefix(strings.TrimSpace(params), "q=")
@@ -120,37 +117,60 @@ func (b *Body) Spill() {
 
 // Flush sends the buffer; last says that nothing follows.
 func (b *Body) Flush(status int, last bool) {
-	if b.Status == 0 {
-		b.begin(status, last)
-	}
-	if !b.Broken && !b.isHead {
-		var to io.Writer = b.W
-		if b.gzip != nil {
-			to = b.gzip
-		}
-		if _, err := to.Write(b.Buf); err != nil {
-			b.Broken = true
-		}
-	}
+	b.send(status, b.Buf, last)
 	b.Buf = b.Buf[:0]
-	if last && b.gzip != nil && !b.Broken && !b.isHead {
+}
+
+// send sends a piece of the body, which it does not keep; last says that nothing follows.
+func (b *Body) send(status int, piece []byte, last bool) {
+	if b.Status == 0 {
+		b.begin(status, last, len(piece))
+	}
+	if b.Broken || b.isHead {
+		return
+	}
+	var to io.Writer = b.W
+	if b.gzip != nil {
+		to = b.gzip
+	}
+	if _, err := to.Write(piece); err != nil {
+		b.Broken = true
+	}
+	if last && b.gzip != nil && !b.Broken {
 		b.Broken = b.gzip.Close() != nil
 	}
 }
 
-func (b *Body) begin(status int, last bool) {
-	// A client that does not read holds the memory of the response and a place among the running queries.
-	// Only the writers of tests have no deadline.
+// sendEncoded sends a whole body that has its header.
+func (b *Body) sendEncoded(status int, body []byte) {
+	b.bound()
+	b.sendHeader(status)
+	if b.isHead {
+		return
+	}
+	if _, err := b.W.Write(body); err != nil {
+		b.Broken = true
+	}
+}
+
+// bound bounds the time that the client takes to read the response: a client that does not read holds its
+// memory and a place among the running queries. Only the writers of tests have no deadline.
+func (b *Body) bound() {
 	_ = http.NewResponseController(b.W).SetWriteDeadline(time.Now().Add(b.timeout))
+}
+
+// begin sends the header. size is that of the first piece, or of the whole.
+func (b *Body) begin(status int, last bool, size int) {
+	b.bound()
 	header := b.W.Header()
 	header.Set("Content-Type", b.ContentType)
 	switch {
-	case b.accepts && !(last && len(b.Buf) < minGzipBytes):
+	case b.accepts && !(last && size < answer.MinEncoded):
 		header.Set("Content-Encoding", "gzip")
 		b.gzip = b.memory.gzip.Get().(*gzip.Writer)
 		b.gzip.Reset(b.W)
 	case last:
-		header.Set("Content-Length", strconv.Itoa(len(b.Buf)))
+		header.Set("Content-Length", strconv.Itoa(size))
 	}
 	b.sendHeader(status)
 }

@@ -20,6 +20,9 @@ type Endpoint struct {
 	// Explained is the empty data of the endpoint, in JSON. The response to explain=true has it next to the
 	// bill of the query. Empty: the endpoint cannot be explained.
 	Explained string
+	// Kept says which responses may be kept. The endpoint needs a Form and a Turn, and its response depends
+	// on nothing but what Kept and the Reach of its cost say. Nil: none may be kept.
+	Kept *Kept
 }
 
 // Needs says what the pipeline does before it serves a request. The steps run in the order of the constants.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/shaledb/shale/internal/api/answer"
 	"github.com/shaledb/shale/internal/bill"
 	"github.com/shaledb/shale/internal/model"
 )
@@ -17,13 +18,15 @@ type Options struct {
 	Slots *Slots
 	// Pool is the memory of all queries together, which dialects may share; nil: unbounded.
 	Pool *model.QueryPool
-	// Forms is the memory of all bodies of requests, which they keep while they wait; nil: unbounded. It is not
-	// a part of Pool: a query could wait there for memory that others hold as they wait.
+	// Forms is the memory of all bodies of requests, which they keep while they wait; nil: unbounded. It is
+	// not a part of Pool: a query could wait there for memory that others hold as they wait.
 	Forms *model.QueryPool
 	// Waits count the waits for memory of the pool; nil: they are not counted.
 	Waits *WaitMetrics
 	// Budgets bound what queries read of the bucket, and price it; nil: nothing is bounded or explained.
 	Budgets *bill.Budgets
+	// Answers keeps responses; nil: each request is computed.
+	Answers *answer.Tier
 	// CORSOrigin must match the whole origin of a page whose scripts may read responses; nil: any.
 	CORSOrigin *regexp.Regexp
 	Limits     Limits

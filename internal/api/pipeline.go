@@ -15,7 +15,8 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// Pipeline serves the endpoints of a dialect. It is safe for concurrent use and starts no goroutine.
+// Pipeline serves the endpoints of a dialect. It is safe for concurrent use. Its goroutines are those of
+// requests that several clients wait for, and end before these clients' handlers do.
 type Pipeline struct {
 	// Gate hands out the turns.
 	Gate    *Gate
@@ -24,6 +25,7 @@ type Pipeline struct {
 	o       *Options
 	metrics *Metrics
 	memory  *memory
+	flights flights
 }
 
 // NewPipeline returns a pipeline with options that have their defaults. Without metrics nothing is counted,
@@ -60,8 +62,8 @@ type call struct {
 	out    *Body
 	client context.Context // ends when the client leaves
 	body   *model.Quota    // is charged with the body of the request
-	// account is what the request spends on the bucket; nil: nothing is counted. admitted says that the budgets
-	// have room for it.
+	// account is what the request spends on the bucket; nil: nothing is counted. admitted says that the
+	// budgets have room for it.
 	account  *bill.Account
 	admitted bool
 	explains bool
@@ -70,6 +72,8 @@ type call struct {
 	waited   time.Duration // for memory
 	upgraded bool
 	counted  bool
+	// leads says that the request runs for others, which count it.
+	leads bool
 }
 
 func (p *Pipeline) newCall(d *Dialect, e *Endpoint, w http.ResponseWriter, hr *http.Request) *call {
@@ -96,17 +100,31 @@ func (c *call) serve() {
 	body := http.MaxBytesReader(c.r.W, c.r.Body, c.o.Limits.MaxBodyBytes)
 	c.r.Body = &chargedBody{ReadCloser: body, quota: c.body}
 	err := c.prepare()
-	if err == nil {
-		err = c.attempt()
+	switch {
+	case err != nil:
+	case c.mayShare():
+		err = c.serveShared()
+	default:
+		err = c.run()
 	}
+	if err != nil {
+		c.fail(err)
+	}
+}
+
+// run waits for a turn if the endpoint needs one, and serves the request, again each time it has waited for
+// memory.
+func (c *call) run() error {
+	if err := c.enter(); err != nil {
+		return err
+	}
+	err := c.attempt()
 	for err != nil && c.mayWait(err) {
 		if err = c.awaitMemory(); err == nil {
 			err = c.attempt()
 		}
 	}
-	if err != nil {
-		c.fail(err)
-	}
+	return err
 }
 
 // attempt asks the endpoint and sends its response.
@@ -163,19 +181,29 @@ func (c *call) prepare() (err error) {
 			return err
 		}
 	}
+	if k := c.e.Kept; k != nil && k.Align != nil {
+		k.Align(c.r.Form)
+	}
 	if needs&Turn != 0 {
 		if c.r.Tenants, err = c.d.Tenants(c.r.Header); err != nil {
 			return err
 		}
 		c.identify()
-		waits := time.Now()
-		if err := c.Gate.Enter(c.client); err != nil {
-			return err
-		}
-		c.hasTurn, c.r.Queued = true, time.Since(waits)
-		return c.openAccount()
 	}
 	return nil
+}
+
+// enter waits for the turn of a request that needs one.
+func (c *call) enter() error {
+	if c.e.Needs&Turn == 0 || c.preflight() {
+		return nil
+	}
+	waits := time.Now()
+	if err := c.Gate.Enter(c.client); err != nil {
+		return err
+	}
+	c.hasTurn, c.r.Queued = true, time.Since(waits)
+	return c.openAccount()
 }
 
 // send writes a response. With an error the client has got nothing or, if the body is broken, a part.
@@ -244,6 +272,9 @@ func (c *call) end() {
 		c.Gate.Leave(c.client)
 	}
 	c.out.release()
+	if c.leads {
+		return
+	}
 	c.countEnd()
 	if c.out.Broken {
 		// Cuts the connection, so that the client does not take a part of a response for the whole.
@@ -253,7 +284,7 @@ func (c *call) end() {
 
 // count counts the request once. A client that has read its whole response finds it counted.
 func (c *call) count(status int) {
-	if !c.counted {
+	if !c.counted && !c.leads {
 		c.counted = true
 		c.metrics.count(c.e.Name, status)
 	}

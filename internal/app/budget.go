@@ -5,6 +5,7 @@ package app
 // TestSharesAddUp.
 type budget struct {
 	known, rows, labels, journal, pages, queries, forms, compaction, patterns int64
+	answers                                                                   int64
 	// ssdIndex and ssdQueue are of the cache on an SSD.
 	ssdIndex, ssdQueue int64
 }
@@ -20,7 +21,7 @@ func (b budget) forSSD(bytes int64) budget {
 
 func splitMemory(total int64) budget {
 	const percent = 100
-	return budget{
+	b := budget{
 		known:      total * 20 / percent, // outside the Go heap
 		rows:       total * 10 / percent, // sorting takes as much again; it bounds the rows of one request
 		labels:     total * 9 / percent,  // a smaller share makes a storm of new series flush too often
@@ -31,4 +32,8 @@ func splitMemory(total int64) budget {
 		patterns:   total * 3 / 2 / percent,         // with what waits to be mined
 		compaction: min(total*5/2/percent, 256<<20), // its inputs; the blocks that it writes take as much again
 	}
+	// A response is far smaller than the pages that it was made of.
+	b.answers = b.pages / 16
+	b.pages -= b.answers
+	return b
 }

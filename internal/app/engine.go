@@ -24,6 +24,7 @@ import (
 	"github.com/shaledb/shale/internal/read"
 	"github.com/shaledb/shale/internal/store/archive"
 	"github.com/shaledb/shale/internal/store/catalog"
+	"github.com/shaledb/shale/internal/store/changes"
 	"github.com/shaledb/shale/internal/store/compact"
 	"github.com/shaledb/shale/internal/store/head"
 	"github.com/shaledb/shale/internal/store/head/query"
@@ -109,6 +110,7 @@ type Engine struct {
 	// readOnly says why writes are refused until the journal has started; nil once it has.
 	readOnly atomic.Pointer[model.LimitError]
 	lost     *lost
+	changes  *changes.Log // of what responses depend on
 	// deleting is held while a deletion is recorded.
 	deleting sync.Mutex
 	retrying struct {
@@ -129,7 +131,7 @@ func OpenEngine(ctx context.Context, o EngineOptions) (_ *Engine, err error) {
 	if o.Disk == nil {
 		o.Disk = new(disk)
 	}
-	e := &Engine{o: o}
+	e := &Engine{o: o, changes: changes.New(o.Now)}
 	e.lost = newLost(&e.o)
 	defer func() {
 		if err != nil {
@@ -148,7 +150,7 @@ func OpenEngine(ctx context.Context, o EngineOptions) (_ *Engine, err error) {
 		return nil, err
 	}
 	e.catalog, err = catalog.Open(ctx, o.Bucket, catalog.Options{
-		Now: o.Now, Memory: memory, Filters: lineFilter, Registerer: o.Registerer, Logger: o.Logger,
+		Now: o.Now, Memory: memory, Changed: e.changes.Whole, Filters: lineFilter, Registerer: o.Registerer, Logger: o.Logger,
 		Describe: func(ctx context.Context, id string, size int64) (catalog.Block, error) {
 			return compact.Describe(ctx, o.Bucket, id, size)
 		},
@@ -224,7 +226,7 @@ func (e *Engine) openJournal(ctx context.Context, seed model.KeySeed, split budg
 	e.journal, err = local.Open(local.Options{
 		FS: o.FS, Dir: o.FS.PathJoin(o.DataDir, "journal"), Seed: seed, Covered: e.head.Covered(), MaxQueueBytes: split.journal,
 		SegmentBytes: e.partOfDisk(64 << 20), Room: o.Disk.roomToWrite, Wrote: o.Disk.Wrote,
-		Apply: e.head.Apply, Registerer: o.Registerer, Logger: o.Logger,
+		Apply: e.apply, Registerer: o.Registerer, Logger: o.Logger,
 	})
 	if err != nil {
 		return err
@@ -232,6 +234,12 @@ func (e *Engine) openJournal(ctx context.Context, seed model.KeySeed, split budg
 	buffered := func() int64 { return e.head.Buffered() + e.journal.Held() }
 	o.Disk.buffered.Store(&buffered)
 	return e.replay(ctx)
+}
+
+// apply takes a batch that is durable, and notes what it changes before its sender is told.
+func (e *Engine) apply(seq uint64, b *model.Batch) {
+	e.head.Apply(seq, b)
+	e.changes.Applied(b)
 }
 
 // roomToMerge reserves room on the disk to merge blocks of that many bytes. The result stays in the data
@@ -280,7 +288,11 @@ func (e *Engine) headOptions(seed model.KeySeed, split budget) head.Options {
 		},
 		Shipper: e.shipper, Deleter: deleter{e}, Filters: lineFilter,
 		Space: e.o.Disk, BucketApart: e.o.BucketApart, WindowBytes: e.partOfDisk(1 << 30),
-		LabelsLost: e.lost.labels, SetAside: e.lost.read,
+		LabelsLost: e.lost.labels, Edited: e.changes.Lists,
+		SetAside: func() {
+			e.lost.read()
+			e.changes.Whole()
+		},
 		Now: e.o.Now, Registerer: e.o.Registerer, Logger: e.o.Logger,
 	}
 }
@@ -369,8 +381,8 @@ func (e *Engine) release() error {
 	var errs []error
 	e.stopRetrying()
 	if e.path != nil {
-		// Pushes may wait for buffers that cannot be flushed. Their rows are in the journal, and the next start
-		// applies them.
+		// Pushes may wait for buffers that cannot be flushed. Their rows are in the journal, and the next
+		// start applies them.
 		giveUp := time.AfterFunc(closeGrace, e.head.Shut)
 		e.path.Close()
 		giveUp.Stop()

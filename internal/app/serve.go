@@ -125,6 +125,7 @@ func (s *servers) mount(c config.Config, e *Engine, registry *prometheus.Registr
 	mux.Handle(promwrite.Path, promwrite.New(e.Path(), registry))
 	shared := apiOptions(c, registry, log)
 	shared.Budgets = budgets(&c, e, registry)
+	shared.Answers = keepAnswers(&c, e, registry)
 	s.http.engine = newPromEngine(c, registry, log)
 	prom.New(promOptions(c, e, s.http.engine, shared)).Routes(mux)
 	receive(c, e, mux, registry)

@@ -72,8 +72,11 @@ func rooms() []room {
 			"pyregexp":   "patterns are those of Python",
 		}, "a policy lays rows on a grid, wherever they come from"},
 		{"bill", nil, "budgets and prices count requests and bytes, wherever they come from"},
+		{"store/changes", nil, "changes are numbers by tenant and time; who makes them and who asks does not matter"},
+		{"api/answer", nil, "an answer is bytes and what they depend on; how it was computed does not matter"},
 		{"api", map[string]string{
-			"bill": "the pipeline refuses queries beyond their budgets, and states bills",
+			"bill":       "the pipeline refuses queries beyond their budgets, and states bills",
+			"api/answer": "the pipeline keeps answers, and gives them again",
 		}, "the part that all dialects share knows no dialect and no language"},
 		{"api/admin", map[string]string{
 			"api": "one pipeline serves the requests of all dialects",

@@ -54,6 +54,7 @@ type Config struct {
 	Windows head.Windows   `embed:""`
 	Compact compact.Limits `embed:""`
 
+	Answers  Switch     `name:"cache.answers" default:"on" placeholder:"on|off" help:"Keep whole responses to queries in memory while nothing changes that they depend on, and let equal queries that run at the same time share one response."`
 	SSD      Place      `name:"cache.ssd" default:"" placeholder:"DIR:SIZE" help:"Folder for a cache of pages of the bucket on a local disk, and its size, such as /var/cache/shale:200GiB. It outlives restarts. The folder must not lie in the data folder. Empty: off."`
 	CacheSSD ssd.Limits `embed:""`
 
@@ -67,7 +68,8 @@ type Config struct {
 	MemoryBytes int64 `kong:"-"`
 	DiskBytes   int64 `kong:"-"`
 
-	// Version and Commit identify the program to its clients. They are not settings. An unknown Commit is empty.
+	// Version and Commit identify the program to its clients. They are not settings. An unknown Commit is
+	// empty.
 	Version string `kong:"-"`
 	Commit  string `kong:"-"`
 }

@@ -104,6 +104,9 @@ type Cost struct {
 	TextBytes                atomic.Int64 // bytes of lines that the language looked at
 	TextLines                atomic.Int64 // lines whose text the language looked at
 	Warnings                 Warnings
+	// Reach is what the response depends on. Whoever answers a part of a query from what it has kept must add
+	// what that part depends on.
+	Reach Reach
 
 	id atomic.Uint64 // see QueryID
 

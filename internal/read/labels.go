@@ -26,6 +26,7 @@ func (q *Querier) union(ctx context.Context, req *model.Request, limit int,
 	walk func(src Source, r *model.Request, emit func([]byte) error) error,
 ) ([]string, bool, error) {
 	r, ok := q.bound(req)
+	r.Cost.Reach.AddLists(r.Signal)
 	if !ok {
 		return []string{}, false, nil
 	}

@@ -50,6 +50,7 @@ func New(o Options) *Querier {
 // rows: SelectText returns their lines.
 func (q *Querier) Select(ctx context.Context, req *model.Request) (*SeriesSet, error) {
 	r, ok := q.bound(req)
+	r.Cost.Reach.AddRows(r.Signal, r.Range)
 	if r.Signal == model.Logs {
 		r.Family, r.LabelsOnly = model.Text, true
 	}
@@ -86,7 +87,9 @@ func (q *Querier) bound(req *model.Request) (model.Request, bool) {
 	if r.Cost == nil {
 		r.Cost = new(model.Cost)
 	}
-	oldest, h := q.Horizon(r.Tenant, r.Signal)
+	now := q.o.Now()
+	oldest, h := q.horizon(r.Tenant, r.Signal, now)
+	r.Cost.Reach.Bound(holdsUntil(now, r.Range.Min, oldest, h))
 	if r.Range.Min = max(r.Range.Min, oldest); h.MayHide(r.Range.Min) {
 		r.Horizon = h
 	}
@@ -97,8 +100,29 @@ func (q *Querier) bound(req *model.Request) (model.Request, bool) {
 // Horizon returns the time before which rows of a tenant are hidden now, and what hides more of some of its
 // series.
 func (q *Querier) Horizon(tenant string, s model.Signal) (oldest int64, h *model.Horizon) {
+	return q.horizon(tenant, s, q.o.Now())
+}
+
+func (q *Querier) horizon(tenant string, s model.Signal, now int64) (oldest int64, h *model.Horizon) {
 	if q.o.Horizon == nil {
 		return math.MinInt64, nil
 	}
-	return q.o.Horizon(tenant, s, q.o.Now())
+	return q.o.Horizon(tenant, s, now)
+}
+
+// holdsUntil returns the time at which retention begins to hide rows from a time on. The horizon moves as
+// fast as the clock. If it is there already, each instant has another response.
+func holdsUntil(now, from, oldest int64, h *model.Horizon) int64 {
+	if h != nil {
+		oldest = h.Latest
+	}
+	switch {
+	case oldest == math.MinInt64:
+		return math.MaxInt64
+	case from < oldest:
+		return math.MinInt64
+	case from-oldest < 0 || now > math.MaxInt64-(from-oldest): // beyond int64
+		return math.MaxInt64
+	}
+	return now + (from - oldest)
 }

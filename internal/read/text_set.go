@@ -15,6 +15,7 @@ import (
 // chunks. On an error there is no set and nothing stays open.
 func (q *Querier) SelectText(ctx context.Context, req *model.Request) (*TextSet, error) {
 	r, ok := q.bound(req)
+	r.Cost.Reach.AddRows(r.Signal, r.Range)
 	r.Family = model.Text
 	s := &TextSet{req: &r, cursorMerge: cursorMerge{metrics: q.metrics}}
 	if !ok {
@@ -93,8 +94,8 @@ func (s *TextSet) Chunks(ctx context.Context, dst []model.TextChunk) ([]model.Te
 			s.origins = append(s.origins, chunkOrigin{dst[k].Order, i, k})
 		}
 	}
-	// Blocks of one merge share an order, and two compactors may have merged the same blocks. The cursor tells
-	// such blocks apart.
+	// Blocks of one merge share an order, and two compactors may have merged the same blocks. The cursor
+	// tells such blocks apart.
 	slices.SortFunc(s.origins, func(a, b chunkOrigin) int {
 		return cmp.Or(cmp.Compare(a.order, b.order), cmp.Compare(a.cursor, b.cursor))
 	})

@@ -34,7 +34,7 @@ func TestMemoryBound(t *testing.T) {
 		t.Skip("a bound of Shale")
 	}
 	s := newServer(t, t.TempDir())
-	s.args = append(s.args, "--memory", strconv.Itoa(memoryBudget))
+	s.args = append(s.args, "--memory", strconv.Itoa(memoryBudget), "--cache.answers", "off")
 	s.start()
 	m := &memoryTest{t: t, s: s, codes: make(map[string]int), peaks: make(map[string]float64)}
 	write := s.url() + "/api/v1/write"

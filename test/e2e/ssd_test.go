@@ -54,7 +54,7 @@ func newSSDServer(t *testing.T) *ssdServer {
 	s.stop(t)
 	s.putAway(t)
 	s.cache = filepath.Join(s.dir, "ssd")
-	s.args = append(s.args, "--memory", *ssdMemory, "--cache.ssd", s.cache+":"+*ssdSize)
+	s.args = append(s.args, "--memory", *ssdMemory, "--cache.ssd", s.cache+":"+*ssdSize, "--cache.answers", "off")
 	s.start()
 	for hour := range 12 {
 		end := now.Add(-time.Duration(hour) * time.Hour)

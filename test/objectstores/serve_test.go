@@ -64,7 +64,7 @@ func newShale(t *testing.T, program, bucket string) *shale {
 	s := &shale{t: t, dir: filepath.Join(t.TempDir(), "data"), http: addrs[0], line: addrs[1]}
 	s.args = []string{program, "serve", "--data-dir", s.dir, "--bucket", bucket, "--http-listen", s.http, "--graphite-listen", s.line,
 		"--graphite-pickle-listen", addrs[2], "--memory", "256MiB", "--store.window", "1m", "--store.grace", "1s",
-		"--store.late-age", "1m"}
+		"--store.late-age", "1m", "--cache.answers", "off"}
 	t.Cleanup(func() {
 		s.kill()
 		if t.Failed() {

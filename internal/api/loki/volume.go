@@ -124,6 +124,7 @@ func (h *Handler) volumes(r *api.Request, steps bool) (*api.Response, error) {
 		q.Selectors = []logql.Selector{sel}
 	}
 	q.Cuts = p.cuts()
+	r.Cost.Reach.AddLists(model.Logs) // volumes follow how lines lie in parts
 	groups, err := h.o.Engine.VolumeBy(r.Context(), q)
 	if err != nil {
 		return nil, err

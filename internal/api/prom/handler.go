@@ -2,6 +2,9 @@ package prom
 
 import (
 	"net/http"
+	"net/url"
+	"strconv"
+	"time"
 
 	"github.com/prometheus/prometheus/storage"
 
@@ -51,14 +54,14 @@ const (
 
 func (h *Handler) endpoints() []api.Endpoint {
 	return []api.Endpoint{
-		{Pattern: prefix + "query", Name: "query", Needs: computed, Serve: h.query, Explained: emptyVector},
-		{Pattern: prefix + "query_range", Name: "query_range", Needs: computed, Serve: h.queryRange, Explained: emptyMatrix},
-		{Pattern: prefix + "query_exemplars", Name: "query_exemplars", Needs: bounded, Serve: h.queryExemplars, Explained: emptyList},
+		{Pattern: prefix + "query", Name: "query", Needs: computed, Serve: h.query, Explained: emptyVector, Kept: keptInstant},
+		{Pattern: prefix + "query_range", Name: "query_range", Needs: computed, Serve: h.queryRange, Explained: emptyMatrix, Kept: keptRange},
+		{Pattern: prefix + "query_exemplars", Name: "query_exemplars", Needs: bounded, Serve: h.queryExemplars, Explained: emptyList, Kept: keptRange},
 		{Pattern: prefix + "format_query", Name: "format_query", Needs: computed, Serve: h.formatQuery},
 		{Pattern: prefix + "parse_query", Name: "parse_query", Needs: computed, Serve: h.parseQuery},
-		{Pattern: prefix + "series", Name: "series", Needs: bounded, Serve: h.series, Explained: emptyList},
-		{Pattern: prefix + "labels", Name: "labels", Needs: bounded, Serve: h.labelNames},
-		{Pattern: prefix + "label/{name}/values", Name: "label_values", Needs: bounded, Serve: h.labelValues},
+		{Pattern: prefix + "series", Name: "series", Needs: bounded, Serve: h.series, Explained: emptyList, Kept: keptSeries},
+		{Pattern: prefix + "labels", Name: "labels", Needs: bounded, Serve: h.labelNames, Kept: keptLabels},
+		{Pattern: prefix + "label/{name}/values", Name: "label_values", Needs: bounded, Serve: h.labelValues, Kept: keptLabels},
 		{Pattern: prefix + "metadata", Name: "metadata", Needs: computed, Serve: h.metadata},
 		{Pattern: prefix + "status/tsdb", Name: "tsdb", Needs: bounded, Serve: h.tsdb},
 		{Pattern: prefix + "status/tsdb/blocks", Name: "tsdb_blocks", Needs: computed, Serve: h.tsdbBlocks},
@@ -105,4 +108,23 @@ func (h *Handler) plainEndpoints() []api.Endpoint {
 		{Pattern: "/federate", Name: "federate", Needs: bounded, Serve: h.federate},
 		{Pattern: "/version", Name: "version", Needs: fixed, Serve: h.version},
 	}
+}
+
+// Which responses may be kept. Statistics have times of their own.
+var (
+	keptInstant = &api.Kept{Times: []string{"time"}, Refuse: wantsStatistics}
+	keptRange   = &api.Kept{Refuse: wantsStatistics} // both times are mandatory
+	keptSeries  = &api.Kept{}                        // without times, it is about all times
+	keptLabels  = &api.Kept{Align: alignTimes}
+)
+
+func wantsStatistics(r *api.Request) bool { return r.Form.Has("stats") }
+
+// alignTimes widens the range of a request for labels. Labels are listed by blocks anyway, and
+// a dashboard asks for those of a range that ends now.
+func alignTimes(form url.Values) {
+	api.AlignTimes(form, func(s string) (int64, bool) {
+		t, err := parseTime(s)
+		return t.UnixNano(), err == nil && t.After(minTime) && t.Before(maxTime)
+	}, func(t int64) string { return strconv.FormatInt(t/int64(time.Second), 10) })
 }

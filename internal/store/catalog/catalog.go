@@ -24,10 +24,14 @@ type Options struct {
 	// Memory keeps a second copy of every known record outside of the bucket: in a folder of this process
 	// alone. Nil: losses of whole buckets, and older copies of them, are not noticed after a restart.
 	Memory bucket.Bucket
-	// Describe returns the entry of a block whose record is lost with its copies, as far as its object of size
-	// bytes tells. Nil: such blocks are not looked for before the first garbage collection, and an unknown block
-	// may have rows of every tenant.
+	// Describe returns the entry of a block whose record is lost with its copies, as far as its object of
+	// size bytes tells. Nil: such blocks are not looked for before the first garbage collection, and an
+	// unknown block may have rows of every tenant.
 	Describe func(ctx context.Context, id string, size int64) (Block, error)
+
+	// Changed is called each time that queries see another state of the catalogue; nil: none is called. It
+	// must not wait, or call the catalogue.
+	Changed func()
 
 	// Filters compiles the filters of deletions. Nil: they hide nothing, see [del.Deletion.Compile].
 	Filters del.Compiler
@@ -43,6 +47,7 @@ type Catalog struct {
 	// describe may be nil, see Options.
 	describe func(ctx context.Context, id string, size int64) (Block, error)
 	filters  del.Compiler
+	changed  func()
 	now      func() int64
 	log      *slog.Logger
 	metrics  *metrics
@@ -71,9 +76,11 @@ type Catalog struct {
 	// it has deleted.
 	uploading map[string]int
 	gone      map[string]bool
-	// deleting holds the blocks whose objects are being deleted as orphans. Each channel is closed afterwards.
+	// deleting holds the blocks whose objects are being deleted as orphans. Each channel is closed
+	// afterwards.
 	deleting map[string]chan struct{}
-	// orphans are objects without a record, with the times when they were seen. Nil before the first collection.
+	// orphans are objects without a record, with the times when they were seen. Nil before the first
+	// collection.
 	orphans map[string]*orphan
 	// markers holds the markers of the uploads of this process that were not committed yet, by block.
 	markers map[string][]string
@@ -91,8 +98,8 @@ type Catalog struct {
 	// compared is when the memory was compared with the bucket last, successfully or not. 0: never.
 	compared  int64
 	forgetful bool // the memory has failed, and the log says so
-	// purged is when old lists of collected records were deleted last, and sought when objects without a record
-	// were searched for. collecting guards both.
+	// purged is when old lists of collected records were deleted last, and sought when objects without a
+	// record were searched for. collecting guards both.
 	purged, sought int64
 	names          map[string]string // tenants, one string each
 
@@ -118,8 +125,11 @@ func Open(ctx context.Context, b bucket.Bucket, o Options) (*Catalog, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
+	if o.Changed == nil {
+		o.Changed = func() {}
+	}
 	c := &Catalog{
-		b: b, memory: o.Memory, describe: o.Describe, filters: o.Filters, now: o.Now, log: o.Logger, records: map[string]*commit{}, holder: map[string]*commit{}, doubled: map[string]bool{},
+		changed: o.Changed, b: b, memory: o.Memory, describe: o.Describe, filters: o.Filters, now: o.Now, log: o.Logger, records: map[string]*commit{}, holder: map[string]*commit{}, doubled: map[string]bool{},
 		uploading: map[string]int{}, gone: map[string]bool{}, deleting: map[string]chan struct{}{}, markers: map[string][]string{},
 		claims: map[string]map[string]time.Time{}, strays: map[string]Block{}, lost: map[string]bool{}, damaged: map[string]bool{}, copied: map[string]bool{},
 		names: map[string]string{}, covered: map[journal]*commit{}, boot: nonce(),
@@ -266,6 +276,7 @@ func (c *Catalog) publish() {
 		v.strays = append(v.strays, b)
 	}
 	c.view.Store(v)
+	c.changed()
 }
 
 // hidden maps each block that a record of those that count replaces to the time of its first replacement. mu

@@ -63,8 +63,8 @@ func (h *Head) commit(ctx context.Context, e edit) error {
 	m.Fences = h.storedFences(m.Covered)
 	m.CheckOrder()
 	if err := m.Write(h.o.FS, h.o.Dir); err != nil {
-		// Whether the rename is durable is unknown, so the new files must stay until another manifest has taken
-		// its place.
+		// Whether the rename is durable is unknown, so the new files must stay until another manifest has
+		// taken its place.
 		for _, p := range added {
 			p.Unpin()
 		}
@@ -85,6 +85,9 @@ func (h *Head) commit(ctx context.Context, e edit) error {
 	h.mu.buffers.drop(e.flushed, e.flushedLabels)
 	h.mu.room.Broadcast()
 	h.mu.Unlock()
+	if h.o.Edited != nil {
+		h.o.Edited()
+	}
 	for _, p := range e.remove {
 		p.Drop()
 	}

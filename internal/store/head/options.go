@@ -51,11 +51,14 @@ type Options struct {
 	Space Space
 	// BucketApart says that objects of the bucket take none of that space.
 	BucketApart bool
-	// LabelsLost reports whether labels of series were in a part that was set aside. Then ships leave out series
-	// without labels. nil: never.
+	// LabelsLost reports whether labels of series were in a part that was set aside. Then ships leave out
+	// series without labels. nil: never.
 	LabelsLost func() bool
 	// SetAside is called after the head has set files aside.
 	SetAside func()
+	// Edited is called each time that queries see another set of parts; nil: none is called. It must not
+	// wait. The rows are the same, and labels of series without rows may have gone.
+	Edited func()
 	// Now gives the time in Unix nanoseconds; nil means the machine's clock.
 	Now        func() int64
 	Registerer prometheus.Registerer

@@ -78,6 +78,7 @@ func (v *View) listsHidden(req *model.Request) bool {
 func (s *Source) eachSeries(ctx context.Context, req *model.Request, visit func(model.Labels) error) error {
 	r := *req
 	r.LabelsOnly, r.Unlabelled = true, false
+	r.Cost.Reach.AddRows(r.Signal, r.Range)
 	cursors, err := s.Select(ctx, &r)
 	for _, c := range cursors {
 		for err == nil && c.Next(ctx) {

@@ -1,0 +1,42 @@
+package loki
+
+import (
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/shaledb/shale/internal/api"
+)
+
+// varies are the headers that change responses.
+var varies = []string{"Accept", "X-Loki-Response-Encoding-Flags"}
+
+// Which responses may be kept.
+var (
+	keptInstant = &api.Kept{Times: []string{"time"}, Headers: varies, Refuse: isMoving}
+	keptRange   = &api.Kept{Times: []string{"start", "end"}, Headers: varies, Refuse: isMoving}
+	keptLabels  = &api.Kept{Times: []string{"start", "end"}, Headers: varies, Align: alignTimes}
+)
+
+// isMoving reports whether the response to a query may depend on more than the data: a template may ask for
+// the time of the evaluation, and Grafana's Logs Drilldown gets a part of a large result.
+func isMoving(r *api.Request) bool {
+	if isDrilldown(r.Header) {
+		return true
+	}
+	q := r.Form.Get("query")
+	if !strings.Contains(q, "_format") { // line_format and label_format have templates
+		return false
+	}
+	// The function date takes a text for now. An escape may hide either name.
+	return strings.Contains(q, "now") || strings.Contains(q, "date") || strings.Contains(q, `\`)
+}
+
+// alignTimes widens the range of a request for labels. Labels are listed by blocks anyway, and
+// a dashboard asks for those of a range that ends now.
+func alignTimes(form url.Values) {
+	api.AlignTimes(form, func(s string) (int64, bool) {
+		t, err := parseTime(s)
+		return t, err == nil
+	}, func(t int64) string { return strconv.FormatInt(t, 10) })
+}

@@ -1,0 +1,30 @@
+package app
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/shaledb/shale/internal/api/answer"
+	"github.com/shaledb/shale/internal/config"
+	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/changes"
+)
+
+// keepAnswers returns the tier of answers, or nil if it is off.
+func keepAnswers(c *config.Config, e *Engine, registry *prometheus.Registry) *answer.Tier {
+	if !c.Answers.On() {
+		return nil
+	}
+	o := answer.Options{MaxBytes: splitMemory(c.MemoryBytes).answers, State: state{e.changes}, Registerer: registry}
+	for _, cause := range changes.Causes() {
+		o.Causes = append(o.Causes, string(cause))
+	}
+	return answer.New(o)
+}
+
+// state is the log of changes as the tier of answers sees it.
+type state struct{ *changes.Log }
+
+// Changed says why a response may be another one now.
+func (s state) Changed(at uint64, tenants []string, r *model.Reach) string {
+	return string(s.Log.Changed(at, tenants, r))
+}

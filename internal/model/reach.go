@@ -1,0 +1,76 @@
+package model
+
+import (
+	"math"
+	"sync"
+)
+
+// Reach is what a response depends on: the rows and the lists of labels that its request has looked at. It
+// may be used by several goroutines. The zero value depends on nothing.
+type Reach struct {
+	mu      sync.Mutex
+	signals [Logs + 1]Reached
+	bounded bool // until is set
+	until   int64
+}
+
+// Reached is the reach in one signal.
+type Reached struct {
+	// Any says that rows were looked at: those of the range.
+	Any   bool
+	Range TimeRange
+	// Lists says that lists of names or values of labels were looked at, whatever their times.
+	Lists bool
+}
+
+// AddRows adds the rows of a range.
+func (r *Reach) AddRows(s Signal, t TimeRange) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	x := &r.signals[s]
+	if !x.Any {
+		x.Any, x.Range = true, t
+		return
+	}
+	x.Range = TimeRange{Min: min(x.Range.Min, t.Min), Max: max(x.Range.Max, t.Max)}
+}
+
+// AddLists adds the lists of labels.
+func (r *Reach) AddLists(s Signal) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.signals[s].Lists = true
+}
+
+// Bound says that the response holds no longer than until, in Unix nanoseconds.
+func (r *Reach) Bound(until int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.bounded || until < r.until {
+		r.bounded, r.until = true, until
+	}
+}
+
+// Of returns the reach in a signal.
+func (r *Reach) Of(s Signal) Reached {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.signals[s]
+}
+
+// Until returns the time until which the response holds, if nothing changes.
+func (r *Reach) Until() int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.bounded {
+		return math.MaxInt64
+	}
+	return r.until
+}
+
+// Clone returns a copy.
+func (r *Reach) Clone() *Reach {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return &Reach{signals: r.signals, bounded: r.bounded, until: r.until}
+}
