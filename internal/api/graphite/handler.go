@@ -46,7 +46,9 @@ const (
 
 // endpoints shows errors as text.
 func (h *Handler) endpoints() []api.Endpoint {
-	return nil
+	return []api.Endpoint{
+		{Pattern: "/render", Name: "render", Needs: bounded, Serve: h.render},
+	}
 }
 
 // jsonEndpoints shows errors as JSON.

@@ -7,4 +7,6 @@ type Options struct {
 	api.Options
 	// Functions are those that targets may call, for /functions.
 	Functions []Function
+	// Render evaluates the targets of /render.
+	Render Renderer
 }

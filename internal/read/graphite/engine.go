@@ -77,8 +77,8 @@ type Query struct {
 	Cost     *model.Cost
 }
 
-// Render evaluates the targets of a query in order, and returns the series of all. Errors in a target are of class
-// [model.ErrInvalid].
+// Render evaluates the targets of a query in order, and returns the series of all. Errors in a target are
+// of class [model.ErrInvalid].
 func (e *Engine) Render(ctx context.Context, q *Query) (series.List, error) {
 	r := &run{Engine: e, q: q, cache: make(map[fetchKey][]fetched)}
 	w := &function.Window{Context: ctx, From: q.From, Until: q.Until, Now: q.Now, XFF: q.XFF}
@@ -117,6 +117,9 @@ func (r *run) series(w *function.Window, e syntax.Expr) (series.List, error) {
 		return nil, err
 	}
 	list, ok := v.(series.List)
+	if lists, divided := v.([]series.List); divided && len(lists) == 0 {
+		return nil, nil
+	}
 	if !ok {
 		return nil, fmt.Errorf("%w: expected a target that gives series, found one that gives %s", model.ErrInvalid, kind(v))
 	}

@@ -59,8 +59,8 @@ func (r *run) scope(t *syntax.Template) []syntax.Value {
 
 var plainNumber = regexp.MustCompile(`^-?[\d.]+$`)
 
-// path fetches a path, in which a template may have variables. A path that is nothing but a variable stands for its
-// value.
+// path fetches a path, in which a template may have variables. A path that is nothing but a variable stands
+// for its value.
 func (r *run) path(w *function.Window, p *syntax.Path) (any, error) {
 	text := p.Text
 	scope, _ := w.Scope.([]syntax.Value)
@@ -76,7 +76,7 @@ func (r *run) path(w *function.Window, p *syntax.Path) (any, error) {
 		}
 		return v.Value, nil
 	}
-	return r.fetch(w, text, text)
+	return r.fetch(w, text)
 }
 
 // call binds the arguments of a call and runs it.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/read"
 	"github.com/shaledb/shale/internal/read/graphite/function"
 	"github.com/shaledb/shale/internal/read/graphite/series"
 	"github.com/shaledb/shale/internal/read/graphite/syntax"
@@ -30,59 +31,52 @@ type fetched struct {
 }
 
 // fetch returns the series of a path, sorted by name.
-func (r *run) fetch(w *function.Window, path, expression string) (series.List, error) {
-	if strings.Contains(path, ";") {
+func (r *run) fetch(w *function.Window, path string) (series.List, error) {
+	switch {
+	case strings.Contains(path, ";"):
 		tags, err := series.ParseTags(path)
 		if err != nil {
 			return nil, err
 		}
-		return r.load(w, expression, exactTags(tags), len(tags))
+		return r.load(w, path, selection{matchers: exactTags(tags), labels: len(tags), single: true})
+	case !isGlob(path):
+		return r.load(w, path, selection{matchers: []model.Matcher{equal(nameLabel, path)}, labels: 1, single: true})
+	case r.o.Finder == nil:
+		m, err := globMatcher(path)
+		if err != nil {
+			return nil, err
+		}
+		return r.load(w, path, selection{matchers: []model.Matcher{m}, labels: 1})
 	}
-	if !isGlob(path) {
-		return r.load(w, expression, []model.Matcher{equal(nameLabel, path)}, 1)
-	}
-	match, prefix, err := r.names(w, path)
-	if err != nil || match == nil {
-		return nil, err
-	}
-	match.Prefix = prefix
-	return r.load(w, expression, []model.Matcher{*match}, 1)
+	return r.load(w, path, selection{glob: path, labels: 1})
 }
 
 // nameLabel is the label that holds the name of a metric.
 const nameLabel = "__name__"
 
-// names returns a matcher of the names that satisfy a glob; nil: there are none.
-func (r *run) names(w *function.Window, pattern string) (*model.Matcher, string, error) {
-	if r.o.Finder == nil {
-		re, prefix, err := compileGlob(pattern)
-		if err != nil {
-			return nil, "", err
-		}
-		return &model.Matcher{Name: nameLabel, Op: model.MatchRegexp, Value: re.String(), Match: re.MatchString}, prefix, nil
-	}
-	names, err := r.o.Finder.Expand(w, r.q, pattern, nanos(w.From, w.Until))
-	if err != nil || len(names) == 0 {
-		return nil, "", err
-	}
-	known := make(map[string]struct{}, len(names))
-	for _, n := range names {
-		known[n] = struct{}{}
-	}
-	match := func(name string) bool { _, ok := known[name]; return ok }
-	return &model.Matcher{Name: nameLabel, Op: model.MatchRegexp, Value: pattern, Set: names, Match: match}, "", nil
+// selection says which series a path or an expression of tags means.
+type selection struct {
+	matchers []model.Matcher
+	labels   int    // that a series has; anyNumber: several
+	glob     string // that the finder resolves; empty: none
+	single   bool   // at most one series
 }
 
-// anyNumber lets series have any number of labels.
+// anyNumber lets series have any number of labels besides the name.
 const anyNumber = 0
 
-// load reads the series that satisfy matchers and have a number of labels, and puts them on their grids.
-func (r *run) load(w *function.Window, expression string, matchers []model.Matcher, labels int) (series.List, error) {
+func (s *selection) has(l model.Labels) bool {
+	n := l.Len()
+	return n == s.labels || s.labels == anyNumber && n > 1
+}
+
+// load reads the series of a selection once for each window, and returns them sorted by name.
+func (r *run) load(w *function.Window, expression string, s selection) (series.List, error) {
 	key := fetchKey{expression, w.From, w.Until}
 	all, known := r.cache[key]
 	if !known {
 		var err error
-		if all, err = r.read(w, matchers, labels); err != nil {
+		if all, err = r.read(w, s); err != nil {
 			return nil, err
 		}
 		slices.SortFunc(all, func(a, b fetched) int { return strings.Compare(a.name, b.name) })
@@ -99,39 +93,99 @@ func (r *run) load(w *function.Window, expression string, matchers []model.Match
 	return list, nil
 }
 
-func (r *run) read(w *function.Window, matchers []model.Matcher, labels int) ([]fetched, error) {
+// read returns the series with rows in the window, and those without that are known from about the same
+// time or from the last day: their values are missing, as in whisper, whose files stay. A graph of a rare
+// event needs its name.
+func (r *run) read(w *function.Window, s selection) ([]fetched, error) {
 	now := r.q.Now.Unix()
 	until := min(w.Until, now)
 	if w.From > now {
 		return nil, nil
 	}
-	// An archive's first value is at most one step after the window's bounds.
-	rg := nanos(w.From, until)
-	set, err := r.o.Read.Select(w, &model.Request{
-		Tenant: r.q.Tenant, Signal: model.Metrics, Matchers: matchers, Range: rg, Quota: r.q.Quota, Cost: r.q.Cost,
-	})
+	var silent map[string]map[string]string // the tags of series by name
+	if s.glob != "" {
+		names, err := r.expand(w, s.glob, until, now)
+		if err != nil || len(names) == 0 {
+			return nil, err
+		}
+		silent = make(map[string]map[string]string, len(names))
+		for _, n := range names {
+			silent[n] = nil
+		}
+		s.matchers = []model.Matcher{namesMatcher(s.glob, names)}
+	}
+	all, err := r.rows(w, s, until, now)
 	if err != nil {
 		return nil, err
 	}
-	var all []fetched
-	var rows model.Rows
-	for err == nil && set.Next(w) {
-		l := set.Labels()
-		if n := l.Len(); labels != anyNumber && n != labels || labels == anyNumber && n < 2 {
-			err = r.q.Quota.TakeBytes(-set.Charged())
-			continue
+	if s.glob == "" && !(s.single && len(all) == 1) {
+		if silent, err = r.known(w, s, until, now); err != nil {
+			return nil, err
 		}
-		rows.Reset()
-		if err = set.AppendRows(w, &rows); err != nil {
-			break
+	}
+	for i := range all {
+		delete(silent, all[i].name)
+	}
+	for _, name := range sortedKeys(silent) {
+		f := fetched{name: name, tags: silent[name]}
+		if f.tags == nil {
+			f.tags = map[string]string{"name": strings.TrimLeft(name, "~")}
 		}
-		f := fetched{}
-		f.name, f.tags = nameOf(l)
-		if err = r.quantise(&f, &rows, r.o.Archive(f.name, w.From, until, now), w.From, until); err != nil {
-			break
+		kept, err := r.quantise(&f, new(model.Rows), w.From, until, now)
+		if err != nil {
+			return nil, err
 		}
-		if f.step > 0 {
+		if kept {
 			all = append(all, f)
+		}
+	}
+	return all, nil
+}
+
+// rows returns the series with rows in the window. Its last slot holds rows after the window, as far as the
+// step of the archive reaches, which only the names tell.
+func (r *run) rows(w *function.Window, s selection, until, now int64) ([]fetched, error) {
+	var rows model.Rows
+	for slack := int64(60); ; {
+		var all []fetched
+		reach := slack
+		err := r.walk(w, s, nanos(w.From, until+slack), false, func(set *read.SeriesSet) error {
+			rows.Reset()
+			if err := set.AppendRows(w, &rows); err != nil {
+				return err
+			}
+			if rows.Len() == 0 {
+				return r.q.Quota.TakeBytes(-set.Charged())
+			}
+			f := fetched{}
+			f.name, f.tags = nameOf(set.Labels())
+			kept, err := r.quantise(&f, &rows, w.From, until, now)
+			if kept {
+				all = append(all, f)
+				reach = max(reach, f.end-until)
+			}
+			return err
+		})
+		if err != nil || reach == slack {
+			return all, err
+		}
+		slack = reach
+	}
+}
+
+// walk calls f for each series of a selection.
+func (r *run) walk(w *function.Window, s selection, within model.TimeRange, labelsOnly bool, f func(*read.SeriesSet) error) error {
+	set, err := r.o.Read.Select(w, &model.Request{
+		Tenant: r.q.Tenant, Signal: model.Metrics, Matchers: s.matchers, Range: within, LabelsOnly: labelsOnly, Quota: r.q.Quota, Cost: r.q.Cost,
+	})
+	if err != nil {
+		return err
+	}
+	for err == nil && set.Next(w) {
+		if s.has(set.Labels()) {
+			err = f(set)
+		} else {
+			err = r.q.Quota.TakeBytes(-set.Charged())
 		}
 	}
 	if err == nil {
@@ -140,18 +194,63 @@ func (r *run) read(w *function.Window, matchers []model.Matcher, labels int) ([]
 	if closing := set.Close(); err == nil {
 		err = closing
 	}
-	return all, err
+	return err
 }
 
-// maxPoints bounds a series: more values than any store keeps of a name.
-const maxPoints = math.MaxInt32
+// memory is how long a name is known after its last sample.
+const memory = 24 * 3600
 
-// quantise puts rows on the grid of an archive. As in whisper, the value of a slot is the last one whose time lies in
-// it, and slots begin after from and not after until.
-func (r *run) quantise(f *fetched, rows *model.Rows, a Archive, from, until int64) error {
-	from = max(from, a.Oldest)
-	if until < from {
-		return nil
+// lookups returns the ranges in which names are looked for: the window with the day before it, and the last
+// day.
+func lookups(from, until, now int64) []model.TimeRange {
+	ranges := []model.TimeRange{nanos(from-memory, until)}
+	if until < now-memory {
+		ranges = append(ranges, nanos(now-memory, now))
+	}
+	return ranges
+}
+
+// expand returns the names that satisfy a glob.
+func (r *run) expand(w *function.Window, glob string, until, now int64) ([]string, error) {
+	var all []string
+	for _, within := range lookups(w.From, until, now) {
+		names, err := r.o.Finder.Expand(w, r.q, glob, within)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, names...)
+	}
+	slices.Sort(all)
+	return slices.Compact(all), nil
+}
+
+// known returns the tags of all series of a selection by their names.
+func (r *run) known(w *function.Window, s selection, until, now int64) (map[string]map[string]string, error) {
+	all := make(map[string]map[string]string)
+	for _, within := range lookups(w.From, until, now) {
+		err := r.walk(w, s, within, true, func(set *read.SeriesSet) error {
+			name, tags := nameOf(set.Labels())
+			all[name] = tags
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// maxPoints bounds a series: the values of 30 years at one a minute.
+const maxPoints = 1 << 24
+
+// quantise puts rows on the grid of an archive. As in whisper, the value of a slot is the last one whose
+// time lies in it, and slots begin after from and not after until.
+//
+// It reports whether the name has an archive for the window.
+func (r *run) quantise(f *fetched, rows *model.Rows, from, until, now int64) (bool, error) {
+	a := r.o.Archive(f.name, from, until, now)
+	if from = max(from, a.Oldest); until < from {
+		return false, nil
 	}
 	f.step = a.Step
 	f.start = from - floorMod(from, a.Step) + a.Step
@@ -162,10 +261,10 @@ func (r *run) quantise(f *fetched, rows *model.Rows, a Archive, from, until int6
 	n := (f.end - f.start) / a.Step
 	ratio := a.Step / a.Base
 	if n*ratio > maxPoints {
-		return fmt.Errorf("%w: a window of %d s with a step of %d s has more than %d values", model.ErrLimit, until-from, a.Base, maxPoints)
+		return false, fmt.Errorf("%w: a window of %d s with a step of %d s has more than %d values", model.ErrLimit, until-from, a.Base, maxPoints)
 	}
 	if err := r.charge(n * ratio); err != nil {
-		return err
+		return false, err
 	}
 	slots := series.Nulls(int(n * ratio))
 	for i := range rows.Len() {
@@ -182,11 +281,11 @@ func (r *run) quantise(f *fetched, rows *model.Rows, a Archive, from, until int6
 		s := series.Series{Values: slots, XFF: a.XFF, Consolidation: a.Method}
 		var err error
 		if slots, err = s.Consolidate(int(ratio), 0); err != nil {
-			return err
+			return false, err
 		}
 	}
 	f.values = slots
-	return nil
+	return true, nil
 }
 
 const nanosPerSecond = 1_000_000_000
@@ -245,5 +344,5 @@ func (r *run) byTags(w *function.Window, n *syntax.Call) (series.List, error) {
 	if err != nil {
 		return nil, err
 	}
-	return r.load(w, n.Raw, matchers, anyNumber)
+	return r.load(w, n.Raw, selection{matchers: matchers, labels: anyNumber})
 }

@@ -91,6 +91,25 @@ func compile(m *model.Matcher) error {
 	return nil
 }
 
+// namesMatcher matches the names that a glob means.
+func namesMatcher(glob string, names []string) model.Matcher {
+	set := make(map[string]struct{}, len(names))
+	for _, n := range names {
+		set[n] = struct{}{}
+	}
+	match := func(name string) bool { _, ok := set[name]; return ok }
+	return model.Matcher{Name: nameLabel, Op: model.MatchRegexp, Value: glob, Set: names, Match: match}
+}
+
+// globMatcher matches names by a glob itself.
+func globMatcher(glob string) (model.Matcher, error) {
+	re, prefix, err := compileGlob(glob)
+	if err != nil {
+		return model.Matcher{}, err
+	}
+	return model.Matcher{Name: nameLabel, Op: model.MatchRegexp, Value: re.String(), Match: re.MatchString, Prefix: prefix}, nil
+}
+
 func isGlob(path string) bool { return strings.ContainsAny(path, "*?[{\\") }
 
 // compileGlob makes a regular expression of a glob, and returns the literal text at its beginning.

@@ -38,8 +38,8 @@ func ParseUnit(s string) (Unit, error) {
 	return 0, fmt.Errorf("%w: unit %q is none of s, min, h, d, w, mon, y", model.ErrInvalid, s)
 }
 
-// ParseOffset reads a sequence of numbers with units, after an optional sign, into seconds: -1d12h, 5min. An empty
-// text is 0.
+// ParseOffset reads a sequence of numbers with units, after an optional sign, into seconds: -1d12h, 5min.
+// An empty text is 0.
 func ParseOffset(s string) (int64, error) {
 	rest, sign := s, int64(1)
 	switch {

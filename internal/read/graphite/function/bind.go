@@ -18,8 +18,9 @@ type Named struct {
 	Value any
 }
 
-// Bind puts arguments in the order of the parameters, coerces them to the types, and adds defaults. graphite-web
-// passes on what has the wrong type, and then mostly fails with status 500; here it is refused.
+// Bind puts arguments in the order of the parameters, coerces them to the types, and adds defaults.
+// graphite-web passes on what has the wrong type, and then mostly fails with status 500; here it is
+// refused.
 func (f *Function) Bind(args []any, named []Named) ([]any, error) {
 	n := len(f.Params)
 	multiple := n > 0 && f.Params[n-1].Multiple

@@ -86,7 +86,8 @@ func Lists() Param {
 	return Param{Name: "seriesLists", Type: SeriesList, Required: true, Multiple: true}
 }
 
-// Each returns a body that computes every series of the first parameter by itself. A nil result leaves it out.
+// Each returns a body that computes every series of the first parameter by itself. A nil result leaves it
+// out.
 func Each(f func(c *Call, s *series.Series) (*series.Series, error)) Body {
 	return func(c *Call) (any, error) {
 		list := c.List(0)

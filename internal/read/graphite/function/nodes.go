@@ -7,8 +7,8 @@ import (
 	"github.com/shaledb/shale/internal/read/graphite/syntax"
 )
 
-// Key returns the nodes and tags of a series, joined with dots. A number is a node of its name, or of the first path
-// in a name that is a call; anything else is a tag. What is missing is empty.
+// Key returns the nodes and tags of a series, joined with dots. A number is a node of its name, or of the
+// first path in a name that is a call; anything else is a tag. What is missing is empty.
 func Key(s *series.Series, nodes []any) string {
 	path := s.Name
 	if strings.HasSuffix(path, ")") {

@@ -145,8 +145,8 @@ func ascii(s string) bool {
 	return true
 }
 
-// Match reports whether the expression matches anywhere in a text. A match that takes longer than the time limit
-// counts as none; use Find where that must be an error.
+// Match reports whether the expression matches anywhere in a text. A match that takes longer than the time
+// limit counts as none; use Find where that must be an error.
 func (r *Regex) Match(s string) bool {
 	found, err := r.Find(s)
 	return found && err == nil
@@ -171,7 +171,8 @@ func (r *Regex) late(err error) error {
 // match is a match with its groups, as pairs of offsets; -1 where a group took no part.
 type match []int
 
-// all returns the matches that Python replaces: from left to right, where an empty match may follow another match.
+// all returns the matches that Python replaces: from left to right, where an empty match may follow another
+// match.
 func (r *Regex) all(s string) ([]match, error) {
 	if r.linearFor(s) && (r.once || r.backtrack == nil) {
 		var out []match

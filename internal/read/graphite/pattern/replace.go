@@ -20,7 +20,8 @@ type Template struct {
 	pieces []piece
 }
 
-// Template parses a replacement in Python's form: \1 and \g<1> are groups, \g<name> is a named group, \\ is a backslash.
+// Template parses a replacement in Python's form: \1 and \g<1> are groups, \g<name> is a named group, \\ is
+// a backslash.
 func (r *Regex) Template(text string) (*Template, error) {
 	t := &Template{regex: r}
 	groups := r.groups()

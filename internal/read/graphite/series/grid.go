@@ -20,8 +20,8 @@ func first(values []float64) float64 {
 	return Null()
 }
 
-// Consolidate makes one value of each n values by the consolidation of the series. The last one may stand for fewer.
-// offset is how many values are missing before the first.
+// Consolidate makes one value of each n values by the consolidation of the series. The last one may stand
+// for fewer. offset is how many values are missing before the first.
 func (s *Series) Consolidate(n, offset int) ([]float64, error) {
 	f := consolidations[s.Consolidation]
 	if f == nil {
@@ -45,10 +45,10 @@ type Grid struct{ Start, End, Step int64 }
 // maxStep bounds the common step of several series: a century.
 const maxStep = 100 * 365 * 86400
 
-// Normalize brings series to a common step, the least common multiple of theirs, and returns them with the grid of a
-// result. Series of one step stay as they are, even if they begin at different times. Otherwise values are
-// consolidated in buckets that begin at multiples of the step. graphite-web consolidates each series from its own
-// start, so that one value of the result mixes different times.
+// Normalize brings series to a common step, the least common multiple of theirs, and returns them with the
+// grid of a result. Series of one step stay as they are, even if they begin at different times. Otherwise
+// values are consolidated in buckets that begin at multiples of the step. graphite-web consolidates each
+// series from its own start, so that one value of the result mixes different times.
 func Normalize(list List) (List, Grid, error) {
 	g := Grid{Start: list[0].Start, End: list[0].End, Step: list[0].Step}
 	mixed := false
@@ -67,8 +67,8 @@ func Normalize(list List) (List, Grid, error) {
 	return list, g, nil
 }
 
-// align consolidates series in buckets of the grid's step. The first bucket is the first one that is whole, unless
-// there is none.
+// align consolidates series in buckets of the grid's step. The first bucket is the first one that is whole,
+// unless there is none.
 func align(list List, g Grid) (List, Grid, error) {
 	aligned := g.Start - floorMod(g.Start, g.Step)
 	if aligned < g.Start && aligned+g.Step < g.End {
@@ -112,8 +112,8 @@ func lcm(a, b int64) int64 {
 	return a / g * b
 }
 
-// Rows calls f with the values of each column of the series, in order. Series that end early have no value there. f
-// must not keep the slice.
+// Rows calls f with the values of each column of the series, in order. Series that end early have no value
+// there. f must not keep the slice.
 func Rows(list List, f func(i int, row []float64)) int {
 	n := 0
 	for _, s := range list {

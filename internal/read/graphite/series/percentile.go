@@ -8,8 +8,8 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// Percentile returns the value at rank n/100*(count+1) of the values present. Between two ranks it takes the higher one,
-// or interpolates.
+// Percentile returns the value at rank n/100*(count+1) of the values present. Between two ranks it takes
+// the higher one, or interpolates.
 func Percentile(values []float64, n float64, interpolate bool) (float64, error) {
 	sorted := Present(make([]float64, 0, len(values)), values)
 	if len(sorted) == 0 {
@@ -32,7 +32,8 @@ func Percentile(values []float64, n float64, interpolate bool) (float64, error) 
 	return v, nil
 }
 
-// Power returns a to the power of b, which is missing if one of them is, or if the result is not a finite real number.
+// Power returns a to the power of b, which is missing if one of them is, or if the result is not a finite
+// real number.
 func Power(a, b float64) float64 {
 	if IsNull(a) || IsNull(b) {
 		return Null()

@@ -16,8 +16,8 @@ func Null() float64 { return math.Float64frombits(nullBits) }
 // IsNull reports whether a value is missing.
 func IsNull(v float64) bool { return math.Float64bits(v) == nullBits }
 
-// Series is a series on a grid. Values are never changed once another series may share them; functions make new
-// slices. Tags may be shared by a series and the series made of it.
+// Series is a series on a grid. Values are never changed once another series may share them; functions make
+// new slices. Tags may be shared by a series and the series made of it.
 type Series struct {
 	Name string
 	// Start is the Unix time of the first value, in seconds. End and Step go with it; the times of values are
@@ -60,8 +60,8 @@ func New(name string, start, end, step int64, values []float64, xff float64) *Se
 	}
 }
 
-// Derive returns a series with other values. As in graphite-web, its path is its name, it shares the tags, and it is
-// drawn by default.
+// Derive returns a series with other values. As in graphite-web, its path is its name, it shares the tags,
+// and it is drawn by default.
 func (s *Series) Derive(name string, values []float64) *Series {
 	d := *s
 	d.Name, d.Path, d.Values, d.Draw = name, name, values, Draw{}

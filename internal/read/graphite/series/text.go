@@ -15,7 +15,8 @@ func General(v float64) string {
 	return strconv.FormatFloat(v, 'g', 6, 64)
 }
 
-// Shortest writes a float as Python's str does: the least digits that give the same number, and .0 after a whole one.
+// Shortest writes a float as Python's str does: the least digits that give the same number, and .0 after a
+// whole one.
 func Shortest(v float64) string { return string(AppendShortest(nil, v)) }
 
 // AppendShortest appends what Shortest returns.
@@ -77,8 +78,8 @@ func Whole(v float64) string {
 	return strings.TrimPrefix(strconv.FormatFloat(math.Trunc(v)+0, 'f', 0, 64), "-0")
 }
 
-// Round rounds to a number of decimal places, halves to the even digit of the exact decimal value, as Python's round
-// does. Negative places round to tens, hundreds, and so on.
+// Round rounds to a number of decimal places, halves to the even digit of the exact decimal value, as
+// Python's round does. Negative places round to tens, hundreds, and so on.
 func Round(v float64, places int) float64 {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return v

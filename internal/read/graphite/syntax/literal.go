@@ -36,8 +36,9 @@ func (p *parser) literal() *Literal {
 	return &Literal{At: begin, Value: v}
 }
 
-// quoted consumes a string. As in graphite-web, its value is the text between the quotes with all backslashes: "\1"
-// is a backslash and a digit. A backslash before a quote, and two quotes, do not end the string.
+// quoted consumes a string. As in graphite-web, its value is the text between the quotes with all
+// backslashes: "\1" is a backslash and a digit. A backslash before a quote, and two quotes, do not end the
+// string.
 func (p *parser) quoted(quote byte) (string, bool) {
 	begin := p.at + 1
 	for i := begin; i < len(p.text); i++ {

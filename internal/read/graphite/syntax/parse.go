@@ -50,8 +50,8 @@ func Parse(target string) (Expr, error) {
 	return e, nil
 }
 
-// FirstPathOf returns the leftmost path of a name that may be a call, as graphite-web finds it: text after the
-// first expression is ignored, and a name that is no expression has no path.
+// FirstPathOf returns the leftmost path of a name that may be a call, as graphite-web finds it: text after
+// the first expression is ignored, and a name that cannot be parsed has no path.
 func FirstPathOf(name string) string {
 	p := &parser{text: name}
 	e, err := p.expression()

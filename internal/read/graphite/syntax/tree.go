@@ -60,8 +60,8 @@ func (t *Template) Pos() int { return t.At }
 // Pos returns the offset in the target.
 func (l *Literal) Pos() int { return l.At }
 
-// FirstPath returns the path at the leftmost place of a tree, which functions use for the nodes of a name that
-// contains calls. It returns "" if there is none.
+// FirstPath returns the path at the leftmost place of a tree, which functions use for the nodes of a name
+// that contains calls. It returns "" if there is none.
 func FirstPath(e Expr) string {
 	for {
 		switch n := e.(type) {

@@ -16,8 +16,8 @@ const (
 	gamma = 0.1
 )
 
-// forecast computes predictions and deviations of a series with a season of some points. A missing value breaks the
-// chain: the next value begins it again.
+// forecast computes predictions and deviations of a series with a season of some points. A missing value
+// breaks the chain: the next value begins it again.
 func forecast(s *series.Series, season int) (predictions, deviations []float64) {
 	n := len(s.Values)
 	seasonals := make([]float64, n)
@@ -63,8 +63,8 @@ type analysis struct {
 	predictions, deviations []float64
 }
 
-// analyse evaluates the argument from a time before the window, so that the forecast settles, and forecasts it. The
-// interval before the window and the season are the arguments from the i-th.
+// analyse evaluates the argument from a time before the window, so that the forecast settles, and forecasts
+// it. The interval before the window and the season are the arguments from the i-th.
 func analyse(c *function.Call, i int) ([]analysis, error) {
 	preview, err := attime.ParseOffset(c.Text(i))
 	if err != nil || preview < 0 {

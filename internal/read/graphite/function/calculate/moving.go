@@ -145,8 +145,8 @@ func exponential(c *function.Call) (any, error) {
 	return out, nil
 }
 
-// deviation is the standard deviation over a moving window of points, from running sums as in graphite-web. A share
-// of the window's points must be there.
+// deviation is the standard deviation over a moving window of points, from running sums as in graphite-web.
+// A share of the window's points must be there.
 func deviation(c *function.Call) (any, error) {
 	points, tolerance := int(c.Int(1)), c.Number(2)
 	if points <= 0 {

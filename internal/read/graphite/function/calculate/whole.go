@@ -24,7 +24,8 @@ func nPercentile(c *function.Call) (any, error) {
 	})(c)
 }
 
-// aggregateLine draws an aggregation of each series as a line, of three points or with the step of the series.
+// aggregateLine draws an aggregation of each series as a line, of three points or with the step of the
+// series.
 func aggregateLine(c *function.Call) (any, error) {
 	name := c.Text(1)
 	f, err := series.AggregationOf(name)

@@ -57,7 +57,8 @@ func filterSeries(c *function.Call) (any, error) {
 	return filter(c, c.Text(1), c.Text(2), c.Number(3))
 }
 
-// order sorts a list by an aggregation. Series without one come where the least come. Equal series keep their order.
+// order sorts a list by an aggregation. Series without one come where the least come. Equal series keep
+// their order.
 func order(c *function.Call, list series.List, f series.Aggregation, descending bool) (series.List, error) {
 	keys := make(map[*series.Series]float64, len(list))
 	for _, s := range list {
@@ -87,8 +88,8 @@ func first(list series.List, n int64) series.List {
 	return list[:min(n, int64(len(list)))]
 }
 
-// extreme returns the body of a function that sorts by an aggregation and takes the first n. An empty name takes it
-// from the third argument.
+// extreme returns the body of a function that sorts by an aggregation and takes the first n. An empty name
+// takes it from the third argument.
 func extreme(name string, descending bool) function.Body {
 	return func(c *function.Call) (any, error) {
 		name := name
@@ -106,7 +107,8 @@ func extreme(name string, descending bool) function.Body {
 
 func limit(c *function.Call) (any, error) { return first(c.List(0), c.Int(1)), nil }
 
-// matching returns the body of a function that keeps the series whose names match a regular expression, or do not.
+// matching returns the body of a function that keeps the series whose names match a regular expression, or
+// do not.
 func matching(want bool) function.Body {
 	return func(c *function.Call) (any, error) {
 		r, err := pattern.Compile(c.Text(1))
@@ -148,7 +150,8 @@ func averageOutside(c *function.Call) (any, error) {
 	})
 }
 
-// removeBetween keeps the series that lie outside of two percentiles at any time. A missing value lies outside.
+// removeBetween keeps the series that lie outside of two percentiles at any time. A missing value lies
+// outside.
 func removeBetween(c *function.Call) (any, error) {
 	list := c.List(0)
 	var low, high []float64

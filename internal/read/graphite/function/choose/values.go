@@ -5,8 +5,9 @@ import (
 	"github.com/shaledb/shale/internal/read/graphite/series"
 )
 
-// remove returns the body of a function that leaves out values on one side of a bound, which is the second argument
-// or a percentile of the series. What lies below a bound leaves out missing values, too, which changes nothing.
+// remove returns the body of a function that leaves out values on one side of a bound, which is the second
+// argument or a percentile of the series. What lies below a bound leaves out missing values, too, which
+// changes nothing.
 func remove(name string, percentile, above bool) function.Body {
 	return function.Each(func(c *function.Call, s *series.Series) (*series.Series, error) {
 		n := c.Number(1)

@@ -7,8 +7,8 @@ import (
 	"github.com/shaledb/shale/internal/read/graphite/series"
 )
 
-// aggregate makes one series of a list. xff is the share of the list's values that must be present. An empty list
-// gives an empty list.
+// aggregate makes one series of a list. xff is the share of the list's values that must be present. An
+// empty list gives an empty list.
 func aggregate(c *function.Call, list series.List, name string, xff float64) (series.List, error) {
 	name = strings.TrimSuffix(name, "Series")
 	f, err := series.AggregationOf(name)
@@ -50,8 +50,8 @@ func sharedTags(list series.List) map[string]string {
 	return tags
 }
 
-// columns aggregates the values of each time. Series by series is faster than time by time, since it reads memory in
-// order; the order of additions is the same.
+// columns aggregates the values of each time. Series by series is faster than time by time, since it reads
+// memory in order; the order of additions is the same.
 func columns(c *function.Call, list series.List, name string, f series.Aggregation, xff float64) ([]float64, error) {
 	n := 0
 	for _, s := range list {

@@ -118,7 +118,8 @@ func mapSeries(c *function.Call) (any, error) {
 	return out, nil
 }
 
-// reduceSeries calls a function with the series of each list, one for each matcher, in the order of the matchers.
+// reduceSeries calls a function with the series of each list, one for each matcher, in the order of the
+// matchers.
 func reduceSeries(c *function.Call) (any, error) {
 	lists, _ := c.Value(0).([]series.List)
 	name, at := c.Text(1), c.Int(2)

@@ -135,8 +135,8 @@ func format(c *function.Call, template string, v float64) (string, error) {
 	return b.String(), nil
 }
 
-// Substr cuts nodes out of a name. Of a call, it takes what lies between the last opening and the first closing
-// parenthesis, up to a comma.
+// Substr cuts nodes out of a name. Of a call, it takes what lies between the last opening and the first
+// closing parenthesis, up to a comma.
 func Substr(s *series.Series, start, stop int64) {
 	name := s.Name
 	left := strings.LastIndexByte(name, '(') + 1

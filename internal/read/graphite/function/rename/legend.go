@@ -8,7 +8,8 @@ import (
 	"github.com/shaledb/shale/internal/read/graphite/series"
 )
 
-// legendValue appends aggregations of the values to names, as numbers or with the prefix of a system of units.
+// legendValue appends aggregations of the values to names, as numbers or with the prefix of a system of
+// units.
 func legendValue(c *function.Call) (any, error) {
 	types := c.Rest(1)
 	if len(types) == 0 {

@@ -7,8 +7,8 @@ import (
 	"github.com/shaledb/shale/internal/read/graphite/series"
 )
 
-// values returns the body of a function that replaces each value and leaves the rest of a series as it is. The name
-// becomes name(old) with what args returns before the parenthesis. The tag may be "".
+// values returns the body of a function that replaces each value and leaves the rest of a series as it is.
+// The name becomes name(old) with what args returns before the parenthesis. The tag may be "".
 func values(name, tag string, args func(c *function.Call) (text, tagValue string), f func(c *function.Call, s *series.Series) func(float64) float64) function.Body {
 	return function.Each(func(c *function.Call, s *series.Series) (*series.Series, error) {
 		text, tagValue := "", "1"

@@ -19,8 +19,9 @@ func derivative(_ *function.Call, s *series.Series) (*series.Series, error) {
 	return s.Derive("derivative("+s.Name+")", out), nil
 }
 
-// growth computes how much a counter grew. A counter that falls wrapped around at the greatest value, or began again
-// at the least one; without both, the growth is unknown. Values outside of these bounds are ignored.
+// growth computes how much a counter grew. A counter that falls wrapped around at the greatest value, or
+// began again at the least one; without both, the growth is unknown. Values outside of these bounds are
+// ignored.
 func growth(c *function.Call, s *series.Series) []float64 {
 	out := make([]float64, len(s.Values))
 	previous := series.Null()

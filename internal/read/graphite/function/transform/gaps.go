@@ -48,8 +48,8 @@ func transformNull(c *function.Call) (any, error) {
 	})(c)
 }
 
-// gaps calls f with the bounds of each run of missing values: the value before the run is at begin-1, the one after
-// it at end. A run at the end has end = len.
+// gaps calls f with the bounds of each run of missing values: the value before the run is at begin-1, the
+// one after it at end. A run at the end has end = len.
 func gaps(values []float64, f func(begin, end int)) {
 	for i := 0; i < len(values); i++ {
 		if !series.IsNull(values[i]) {
@@ -96,7 +96,8 @@ func interpolate(c *function.Call, s *series.Series) (*series.Series, error) {
 	return s, nil
 }
 
-// compress gives a series with a value every n steps a step of n. The distance is guessed from the first values.
+// compress gives a series with a value every n steps a step of n. The distance is guessed from the first
+// values.
 func compress(_ *function.Call, s *series.Series) (*series.Series, error) {
 	s.Rename("compressPeriodicGaps(" + s.Name + ")")
 	there := func(i int) bool { return !series.IsNull(s.Values[i]) && s.Values[i] != 0 }

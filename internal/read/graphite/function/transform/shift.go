@@ -19,7 +19,8 @@ func offset(c *function.Call, i int) (text string, seconds int64, err error) {
 	return text, seconds, err
 }
 
-// timeShift evaluates its argument over an earlier or later window, and gives the result the times of this one.
+// timeShift evaluates its argument over an earlier or later window, and gives the result the times of this
+// one.
 func timeShift(c *function.Call) (any, error) {
 	text, delta, err := offset(c, 1)
 	if err != nil {
@@ -49,8 +50,8 @@ func timeShift(c *function.Call) (any, error) {
 	return shifted, nil
 }
 
-// summerTime returns the hour by which a shift must be corrected if one window lies in summer time and the other one
-// does not.
+// summerTime returns the hour by which a shift must be corrected if one window lies in summer time and the
+// other one does not.
 func summerTime(c *function.Call, delta int64) int64 {
 	in := func(at int64) bool { return time.Unix(at, 0).In(c.Now.Location()).IsDST() }
 	from, until, shiftedFrom, shiftedUntil := in(c.From), in(c.Until), in(c.From+delta), in(c.Until+delta)
@@ -93,8 +94,8 @@ func timeStack(c *function.Call) (any, error) {
 	return out, nil
 }
 
-// timeSlice leaves out the values before a time and after another one. As in graphite-web, the times of values count
-// from the start of the window, one step before the first value.
+// timeSlice leaves out the values before a time and after another one. As in graphite-web, the times of
+// values count from the start of the window, one step before the first value.
 func timeSlice(c *function.Call) (any, error) {
 	from, err := attime.Parse(c.Text(1), c.Now)
 	if err != nil {

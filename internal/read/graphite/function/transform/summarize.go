@@ -127,8 +127,8 @@ func smartSummarize(c *function.Call) (any, error) {
 	return out, nil
 }
 
-// alignDown returns the start of the unit of time that the window begins in, in the zone of the request. A week
-// begins on the given day, where 1 is Monday.
+// alignDown returns the start of the unit of time that the window begins in, in the zone of the request. A
+// week begins on the given day, where 1 is Monday.
 func alignDown(c *function.Call, unit attime.Unit, weekday int64) int64 {
 	_, offset := time.Unix(c.From, 0).In(c.Now.Location()).Zone()
 	at := time.Unix(c.From+int64(offset), 0).UTC()
@@ -154,8 +154,8 @@ func alignDown(c *function.Call, unit attime.Unit, weekday int64) int64 {
 	return time.Date(year, month, day, hour, minute, second, 0, time.UTC).Unix() - int64(offset)
 }
 
-// hitcount adds up values times seconds in buckets that end at the end of the series. A value that lies in several
-// buckets is divided among them.
+// hitcount adds up values times seconds in buckets that end at the end of the series. A value that lies in
+// several buckets is divided among them.
 func hitcount(c *function.Call) (any, error) {
 	list, aligned, suffix := c.List(0), c.Flag(2), ")"
 	n, err := interval(c, 1)

@@ -1,0 +1,113 @@
+package graphitetest
+
+import (
+	"context"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/shaledb/shale/internal/api"
+	graphiteapi "github.com/shaledb/shale/internal/api/graphite"
+	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/read"
+	"github.com/shaledb/shale/internal/read/graphite"
+	"github.com/shaledb/shale/internal/read/graphite/series"
+	"github.com/shaledb/shale/internal/read/readtest"
+)
+
+// Data are series in memory.
+type Data struct {
+	Series map[string]Series `json:"series"`
+	Events []Event           `json:"events"`
+}
+
+// Series has a value for each step from its start; nil: there is none.
+type Series struct {
+	Start  int64      `json:"start"`
+	Step   int64      `json:"step"`
+	Values []*float64 `json:"values"`
+}
+
+// Event is a time with tags.
+type Event [2]any
+
+// Labels returns the labels of a name with tags.
+func Labels(name string) (model.Labels, error) {
+	tags, err := series.ParseTags(name)
+	if err != nil {
+		return nil, err
+	}
+	metric, _, _ := strings.Cut(name, ";")
+	pairs := []string{"__name__", metric}
+	for tag, value := range tags {
+		if tag != "name" {
+			pairs = append(pairs, tag, value)
+		}
+	}
+	return model.LabelsOf(pairs...), nil
+}
+
+// maxBytes bounds the memory of one query, so that hostile targets end.
+const maxBytes = 256 << 20
+
+// Serve returns the API over the data.
+func Serve(d *Data) (http.Handler, error) {
+	source := readtest.NewMemory(1)
+	for name, s := range d.Series {
+		l, err := Labels(name)
+		if err != nil {
+			return nil, err
+		}
+		var rows model.Rows
+		for i, v := range s.Values {
+			if v != nil {
+				rows.Append((s.Start+int64(i)*s.Step)*1e9, math.Float64bits(*v), 0)
+			}
+		}
+		source.Add(model.DefaultTenant, l.Key(0, model.Metrics), l, &rows)
+	}
+	step := func(name string, _, _, _ int64) graphite.Archive {
+		return graphite.Archive{Step: d.Series[name].Step, Base: d.Series[name].Step, Oldest: math.MinInt64}
+	}
+	engine := graphite.New(graphite.Options{
+		Read: read.New(read.Options{Sources: []read.Source{source}}), Archive: step,
+		Events: func(_ context.Context, _ *graphite.Query, from, until int64, tags []string) ([]int64, error) {
+			return d.events(from, until, tags), nil
+		},
+	})
+	mux := http.NewServeMux()
+	graphiteapi.New(graphiteapi.Options{Options: api.Options{Registerer: prometheus.NewRegistry(), Limits: api.Limits{MaxBytes: maxBytes}}, Functions: graphiteapi.Described(graphite.Table()), Render: engine}).Routes(mux)
+	return mux, nil
+}
+
+func (d *Data) events(from, until int64, tags []string) (times []int64) {
+	for _, e := range d.Events {
+		at := int64(e[0].(float64))
+		var has []string
+		for _, t := range e[1].([]any) {
+			has = append(has, t.(string))
+		}
+		missing := slices.ContainsFunc(tags, func(t string) bool { return !slices.Contains(has, t) })
+		if at >= from && at <= until && !missing {
+			times = append(times, at)
+		}
+	}
+	return times
+}
+
+// Answer is a status and a body.
+type Answer struct {
+	Status int
+	Body   string
+}
+
+// Ask sends a query to the API.
+func Ask(h http.Handler, query string) Answer {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/render?"+query, nil))
+	return Answer{w.Code, w.Body.String()}
+}
