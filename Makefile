@@ -11,7 +11,7 @@ DURATION ?= 60s
 FUZZTIME ?= 5m
 
 .DEFAULT_GOAL := help
-.PHONY: help build run check format vet staticcheck unit test tools race oracle oracle-logql damage e2e stores torture fuzz bench bench-memory bench-micro bench-report clean
+.PHONY: help build run check format vet staticcheck unit test tools race oracle oracle-graphite oracle-logql damage e2e stores torture fuzz bench bench-memory bench-micro bench-report clean
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -84,6 +84,12 @@ torture: tools ## Run long tests, long kills and long fuzzing (FUZZTIME for each
 	go test -tags '$(TAGS),e2e' -count=1 -timeout 2h -v ./test/objectstores -run 'TestFaults|TestFullDisk|TestRequests' -outage 10m
 	$(MAKE) oracle-logql
 	$(MAKE) fuzz
+
+VENV ?= /tmp/graphite-web
+oracle-graphite: ## Compare renders of Graphite with graphite-web, which is installed for it; outside CI, which replays recorded responses.
+	python3 -m venv $(VENV)
+	GRAPHITE_NO_PREFIX=True $(VENV)/bin/pip install -q graphite-web==1.1.10 whisper==1.1.10
+	cd test/graphite-oracle && go vet . && go test -count=1 -timeout 60m . -python $(VENV)/bin/python
 
 # make oracle-logql LOKI=<path> also compares the oracle of metric queries with a program of Loki, over HTTP.
 QUERIES ?= 20000

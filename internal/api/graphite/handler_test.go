@@ -11,7 +11,10 @@ import (
 	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// The clock of the backtracking engine ends by itself.
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/dlclark/regexp2.runClock"))
+}
 
 // get asks an API with options. Parameters are name=value, not escaped.
 func get(o Options, path string, params ...string) *httptest.ResponseRecorder {

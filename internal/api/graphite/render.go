@@ -2,6 +2,8 @@ package graphite
 
 import (
 	"context"
+	"fmt"
+	"net/http"
 	"net/url"
 	"regexp"
 	"strconv"
@@ -145,6 +147,11 @@ func (h *Handler) window(q *rendering) error {
 		return badParameters("Invalid empty time range")
 	}
 	return nil
+}
+
+// badParameters refuses parameters in the words of graphite-web's InputParameterError.
+func badParameters(format string, args ...any) *api.Error {
+	return &api.Error{Status: http.StatusBadRequest, Err: fmt.Errorf("Invalid parameters (%w)", fmt.Errorf(format, args...))}
 }
 
 // parametersOf returns the parameters of the URL and the body. Of a name with several values, Get returns
