@@ -6,6 +6,9 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,7 +16,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/shaledb/shale/internal/api/graphite/graphitetest"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/shaledb/shale/internal/api"
+	graphiteapi "github.com/shaledb/shale/internal/api/graphite"
+	"github.com/shaledb/shale/internal/read/graphite"
+	"github.com/shaledb/shale/internal/read/graphite/graphitetest"
 )
 
 var (
@@ -21,6 +29,7 @@ var (
 	queries = flag.Int("queries", 20000, "random targets")
 	each    = flag.Int("each", 10, "random calls of each function")
 	seed    = flag.Uint64("seed", 1, "of the random targets")
+	record  = flag.Bool("record", false, "rewrite the recorded responses of the written cases")
 	show    = flag.Int("show", 40, "differences to print")
 )
 
@@ -83,6 +92,24 @@ func (w *web) ask(query string) graphitetest.Answer {
 	return graphitetest.Answer{Status: int(a[0].(float64)), Body: a[1].(string)}
 }
 
+// serve returns the API over a world.
+func serve(t *testing.T, w *graphitetest.World) http.Handler {
+	engine, err := graphitetest.Engine(&w.Data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mux := http.NewServeMux()
+	o := api.Options{Registerer: prometheus.NewRegistry(), Limits: api.Limits{MaxBytes: 1 << 30}}
+	graphiteapi.New(graphiteapi.Options{Options: o, Functions: graphiteapi.Described(graphite.Table()), Render: engine}).Routes(mux)
+	return mux
+}
+
+func ask(h http.Handler, query string) graphitetest.Answer {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/render?"+query, nil))
+	return graphitetest.Answer{Status: w.Code, Body: w.Body.String()}
+}
+
 // tally counts verdicts and gathers what differs.
 type tally struct {
 	count     map[graphitetest.Verdict]int
@@ -138,22 +165,90 @@ const worldEvery = 400
 func TestEachFunction(t *testing.T) {
 	g, y := startWeb(t), newTally()
 	r := rand.New(rand.NewPCG(*seed, 1))
-	w := newWorld(r, false)
-	h, err := graphitetest.Serve(&w.data)
-	if err != nil {
-		t.Fatal(err)
-	}
-	g.send(w.data)
+	w := graphitetest.NewWorld(*seed, 0, false)
+	h := serve(t, w)
+	g.send(w.Data)
 	gen := newGenerator(r, w)
 	for _, f := range gen.functions {
 		for range *each {
 			target := gen.call(f, 1)
 			query := gen.query(target)
-			v, diff := graphitetest.Compare(g.ask(query), graphitetest.Ask(h, query), false)
+			v, diff := graphitetest.Compare(g.ask(query), ask(h, query), false)
 			y.add(target+" "+window(query), v, diff)
 		}
 	}
 	y.report(t)
+}
+
+// lists are those that @ stands for in the cases.
+var lists = []string{
+	"a.b.c", "servers.*.cpu.idle", "empty.one", "counter.*", "größe.мера.*", `seriesByTag("dc=eu")`, "nothing.*", "scale(a.b.*,2)",
+	"sumSeries(servers.*.cpu.*)", "group(weights.web1,empty.two)",
+}
+
+// cases returns the calls of the written cases, by function.
+func cases(t *testing.T) (names []string, calls map[string][]string) {
+	text, err := os.ReadFile("cases.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	calls = map[string][]string{}
+	for line := range strings.SplitSeq(string(text), "\n") {
+		name, rest, ok := strings.Cut(line, ": ")
+		if !ok || strings.HasPrefix(line, "#") {
+			continue
+		}
+		names = append(names, name)
+		next := 0
+		for args := range strings.SplitSeq(rest, " ;; ") {
+			args = strings.TrimSpace(args)
+			if args == "@@" {
+				for _, l := range lists {
+					calls[name] = append(calls[name], name+"("+l+")")
+				}
+				continue
+			}
+			for strings.Contains(args, "@") {
+				args = strings.Replace(args, "@", lists[next%len(lists)], 1)
+				next++
+			}
+			if args != "" {
+				calls[name] = append(calls[name], name+"("+args+")")
+			}
+		}
+	}
+	return names, calls
+}
+
+// TestWrittenCases asks for each function the cases in cases.txt, of which there are at least ten.
+func TestWrittenCases(t *testing.T) {
+	g, y := startWeb(t), newTally()
+	w := graphitetest.NewWorld(*seed, 1, false)
+	h := serve(t, w)
+	g.send(w.Data)
+	var records []graphitetest.Record
+	names, calls := cases(t)
+	for _, name := range names {
+		for i, target := range calls[name] {
+			query := url.Values{
+				"target": {target}, "from": {fmt.Sprint(graphitetest.Base + 600)}, "until": {fmt.Sprint(graphitetest.Base + 2400)},
+				"now": {fmt.Sprint(graphitetest.Base + 3*3600)}, "format": {"json"},
+			}
+			if i%5 == 4 {
+				query.Set("maxDataPoints", "7")
+			}
+			theirs := g.ask(query.Encode())
+			v, diff := graphitetest.Compare(theirs, ask(h, query.Encode()), false)
+			y.add(target, v, diff)
+			records = append(records, graphitetest.Record{Query: query.Encode(), Answer: theirs})
+		}
+	}
+	y.report(t)
+	if *record {
+		if err := graphitetest.Save("../../internal/api/graphite/testdata/render.jsonl.gz", records); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // window returns what a query has besides its target.
@@ -166,17 +261,14 @@ func TestRandomTargets(t *testing.T) {
 	g, y := startWeb(t), newTally()
 	for n := 0; n < *queries; {
 		r := rand.New(rand.NewPCG(*seed, uint64(n)))
-		w := newWorld(r, n/worldEvery%5 == 4)
-		h, err := graphitetest.Serve(&w.data)
-		if err != nil {
-			t.Fatal(err)
-		}
-		g.send(w.data)
+		w := graphitetest.NewWorld(*seed, uint64(n), n/worldEvery%5 == 4)
+		h := serve(t, w)
+		g.send(w.Data)
 		gen := newGenerator(r, w)
 		for range min(worldEvery, *queries-n) {
 			target := gen.series(1 + r.IntN(3))
 			query := gen.query(target)
-			v, diff := graphitetest.Compare(g.ask(query), graphitetest.Ask(h, query), w.mixed)
+			v, diff := graphitetest.Compare(g.ask(query), ask(h, query), w.Mixed)
 			y.add(fmt.Sprintf("%s %s", target, window(query)), v, diff)
 			n++
 		}

@@ -2,11 +2,16 @@ package graphite_test
 
 import (
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
 
-	"github.com/shaledb/shale/internal/api/graphite/graphitetest"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/shaledb/shale/internal/api"
+	"github.com/shaledb/shale/internal/api/graphite"
+	"github.com/shaledb/shale/internal/read/graphite/graphitetest"
 )
 
 func number(v float64) *float64 { return &v }
@@ -21,11 +26,26 @@ func example(t *testing.T) http.Handler {
 		"t;dc=eu":    {Start: 1000, Step: 10, Values: []*float64{number(7)}},
 	}}
 	delete(d.Series, "t;dc=eu;h=")
-	h, err := graphitetest.Serve(&d)
+	return serve(t, &d)
+}
+
+func serve(t *testing.T, d *graphitetest.Data) http.Handler {
+	t.Helper()
+	engine, err := graphitetest.Engine(d)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return h
+	mux := http.NewServeMux()
+	// The memory is bounded, so that hostile targets end.
+	o := api.Options{Registerer: prometheus.NewRegistry(), Limits: api.Limits{MaxBytes: 256 << 20}}
+	graphite.New(graphite.Options{Options: o, Render: engine}).Routes(mux)
+	return mux
+}
+
+func request(h http.Handler, query string) graphitetest.Answer {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/render?"+query, nil))
+	return graphitetest.Answer{Status: w.Code, Body: w.Body.String()}
 }
 
 func ask(h http.Handler, pairs ...string) graphitetest.Answer {
@@ -33,7 +53,7 @@ func ask(h http.Handler, pairs ...string) graphitetest.Answer {
 	for i := 0; i < len(pairs); i += 2 {
 		v.Set(pairs[i], pairs[i+1])
 	}
-	return graphitetest.Ask(h, v.Encode())
+	return request(h, v.Encode())
 }
 
 func TestFormats(t *testing.T) {

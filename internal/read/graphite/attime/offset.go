@@ -35,7 +35,7 @@ func ParseUnit(s string) (Unit, error) {
 			return Unit(i), nil
 		}
 	}
-	return 0, fmt.Errorf("%w: unit %q is none of s, min, h, d, w, mon, y", model.ErrInvalid, s)
+	return 0, fmt.Errorf("%w: expected the unit s, min, h, d, w, mon or y, found %q", model.ErrInvalid, s)
 }
 
 // ParseOffset reads a sequence of numbers with units, after an optional sign, into seconds: -1d12h, 5min.

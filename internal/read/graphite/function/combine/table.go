@@ -1,61 +1,77 @@
 package combine
 
-import "github.com/shaledb/shale/internal/read/graphite/function"
+import (
+	"slices"
+
+	"github.com/shaledb/shale/internal/read/graphite/function"
+)
 
 // Functions are the rows of this family.
 func Functions() []*function.Function {
-	two := []function.Param{
-		{Name: "seriesListFirstPos", Type: function.SeriesList, Required: true},
-		{Name: "seriesListSecondPos", Type: function.SeriesList, Required: true},
+	table := slices.Concat(sums(), ratios(), groups())
+	for _, f := range table {
+		f.Group = function.Combine
 	}
-	xff := function.Param{Name: "xFilesFactor", Type: function.Float}
-	position := function.Param{Name: "position", Type: function.Node, Multiple: true}
-	agg := function.Param{Name: "func", Type: function.AggFunc, Required: true}
-	callback := function.Param{Name: "callback", Type: function.AggOrSeriesFunc, Required: true}
-	nodes := function.Param{Name: "nodes", Type: function.NodeOrTag, Multiple: true}
-	mapNodes := function.Param{Name: "mapNodes", Type: function.NodeOrTag, Required: true, Multiple: true}
-	list, lists := function.List(), function.Lists()
-	anyLists := function.Param{Name: "seriesLists", Type: function.SeriesList, Multiple: true}
-	withWildcards := []function.Param{list, position}
-	percentParams := []function.Param{list, {Name: "total", Type: function.Any}, nodes}
-	reduceParams := []function.Param{
-		{Name: "seriesLists", Type: function.SeriesLists, Required: true}, {Name: "reduceFunction", Type: function.String, Required: true},
-		{Name: "reduceNode", Type: function.Node, Required: true},
-		{Name: "reduceMatchers", Type: function.String, Required: true, Multiple: true},
-	}
+	return table
+}
+
+// required returns a parameter that takes a list of series.
+func required(name string) function.Param {
+	return function.Param{Name: name, Type: function.SeriesList, Required: true}
+}
+
+var (
+	xff   = function.Param{Name: "xFilesFactor", Type: function.Float}
+	agg   = function.Param{Name: "func", Type: function.AggFunc, Required: true}
+	nodes = function.Param{Name: "nodes", Type: function.NodeOrTag, Multiple: true}
+)
+
+// sums are functions of any number of lists.
+func sums() []*function.Function {
 	const (
 		sumHelp     = "Adds the values of all series at each time."
 		averageHelp = "Averages the values of all series at each time."
-		percentHelp = "Shows each series as a percentage of a total: the sum of all series, a number, one series, or one total for each group of nodes."
-		mapHelp     = "Divides the series into lists by nodes or tags, for reduceSeries."
-		reduceHelp  = "Calls a function with the series of each list that have the given values at a node."
 	)
-	table := []*function.Function{
+	list, lists := function.List(), function.Lists()
+	anyLists := function.Param{Name: "seriesLists", Type: function.SeriesList, Multiple: true}
+	return []*function.Function{
 		{Name: "aggregate", Params: []function.Param{list, agg, xff}, Help: "Makes one series of all by an aggregation.", Call: aggregateBody},
+		{Name: "averageSeries", Aggregator: true, Params: []function.Param{lists}, Help: averageHelp, Call: by("average")},
+		{Name: "avg", Aggregator: true, Params: []function.Param{lists}, Help: averageHelp, Call: by("average")},
+		{Name: "countSeries", Aggregator: true, Params: []function.Param{anyLists}, Help: "Counts the series, with values or without.", Call: count},
+		{Name: "diffSeries", Aggregator: true, Params: []function.Param{lists}, Help: "Subtracts from the first series all others.", Call: by("diff")},
+		{Name: "maxSeries", Aggregator: true, Params: []function.Param{lists}, Help: "Takes the greatest value of all series at each time.", Call: by("max")},
+		{Name: "minSeries", Aggregator: true, Params: []function.Param{lists}, Help: "Takes the least value of all series at each time.", Call: by("min")},
+		{Name: "multiplySeries", Aggregator: true, Params: []function.Param{lists}, Help: "Multiplies the values of all series at each time.", Call: multiply},
+		{
+			Name: "percentileOfSeries", Params: []function.Param{
+				list, {Name: "n", Type: function.Float, Required: true}, {Name: "interpolate", Type: function.Boolean, Default: false},
+			}, Help: "Takes the n-th percentile of all series at each time.", Call: percentileOf,
+		},
+		{
+			Name: "powSeries", Aggregator: true, Params: []function.Param{{Name: "seriesList", Type: function.SeriesList, Required: true, Multiple: true}},
+			Help: "Raises the first series to the power of the second, the result to that of the third, and so on.", Call: powers,
+		},
+		{Name: "rangeOfSeries", Aggregator: true, Params: []function.Param{lists}, Help: "Takes the difference of the greatest and the least value of all series at each time.", Call: by("rangeOf")},
+		{Name: "stddevSeries", Aggregator: true, Params: []function.Param{lists}, Help: "Takes the standard deviation of all series at each time.", Call: by("stddev")},
+		{Name: "sum", Aggregator: true, Params: []function.Param{lists}, Help: sumHelp, Call: by("sum")},
+		{Name: "sumSeries", Aggregator: true, Params: []function.Param{lists}, Help: sumHelp, Call: by("sum")},
+	}
+}
+
+// ratios are functions of two lists.
+func ratios() []*function.Function {
+	const percentHelp = "Shows each series as a percentage of a total: the sum of all series, a number, one series, or one total for each group of nodes."
+	list := function.List()
+	two := []function.Param{required("seriesListFirstPos"), required("seriesListSecondPos")}
+	percentParams := []function.Param{list, {Name: "total", Type: function.Any}, nodes}
+	return []*function.Function{
 		{
 			Name: "aggregateSeriesLists", Params: append(two[:2:2], agg, xff), Call: aggregatePairs,
 			Help: "Aggregates the first series of both lists, the second ones, and so on.",
 		},
-		{
-			Name: "aggregateWithWildcards", Params: []function.Param{list, agg, position}, Call: aggregateWildcards,
-			Help: "Aggregates the series whose names are equal without the nodes at some positions.",
-		},
-		{
-			Name: "applyByNode", Params: []function.Param{
-				list, {Name: "nodeNum", Type: function.Node, Required: true},
-				{Name: "templateFunction", Type: function.String, Required: true}, {Name: "newName", Type: function.String},
-			}, Call: applyByNode, Help: "Evaluates a target for each beginning of the names up to a node. The beginning takes the place of % in the target.",
-		},
 		{Name: "asPercent", Aggregator: true, Params: percentParams, Help: percentHelp, Call: asPercent},
 		{Name: "pct", Aggregator: true, Params: percentParams, Help: percentHelp, Call: asPercent},
-		{Name: "averageSeries", Aggregator: true, Params: []function.Param{lists}, Help: averageHelp, Call: by("average")},
-		{Name: "avg", Aggregator: true, Params: []function.Param{lists}, Help: averageHelp, Call: by("average")},
-		{
-			Name: "averageSeriesWithWildcards", Aggregator: true, Params: withWildcards, Call: wildcardsBy("average"),
-			Help: "Averages the series whose names are equal without the nodes at some positions.",
-		},
-		{Name: "countSeries", Aggregator: true, Params: []function.Param{anyLists}, Help: "Counts the series, with values or without.", Call: count},
-		{Name: "diffSeries", Aggregator: true, Params: []function.Param{lists}, Help: "Subtracts from the first series all others.", Call: by("diff")},
 		{Name: "diffSeriesLists", Aggregator: true, Params: two, Help: "Subtracts from each series of the first list the one at its place in the second.", Call: pairsBy("diff")},
 		{
 			Name: "divideSeries", Params: []function.Param{
@@ -66,6 +82,48 @@ func Functions() []*function.Function {
 			Name: "divideSeriesLists", Params: []function.Param{
 				{Name: "dividendSeriesList", Type: function.SeriesList, Required: true}, {Name: "divisorSeriesList", Type: function.SeriesList, Required: true},
 			}, Help: "Divides each series of the first list by the one at its place in the second.", Call: divideLists,
+		},
+		{Name: "multiplySeriesLists", Aggregator: true, Params: two, Help: "Multiplies each series of the first list by the one at its place in the second.", Call: pairsBy("multiply")},
+		{Name: "sumSeriesLists", Aggregator: true, Params: two, Help: "Adds to each series of the first list the one at its place in the second.", Call: pairsBy("sum")},
+		{
+			Name: "weightedAverage", Params: []function.Param{
+				{Name: "seriesListAvg", Type: function.SeriesList, Required: true}, {Name: "seriesListWeight", Type: function.SeriesList, Required: true}, nodes,
+			}, Help: "Averages series with weights. A series and its weight have the same values at some nodes or tags.", Call: weightedAverage,
+		},
+	}
+}
+
+// groups are functions of the groups of a list.
+func groups() []*function.Function {
+	const (
+		mapHelp    = "Divides the series into lists by nodes or tags, for reduceSeries."
+		reduceHelp = "Calls a function with the series of each list that have the given values at a node."
+	)
+	list := function.List()
+	anyLists := function.Param{Name: "seriesLists", Type: function.SeriesList, Multiple: true}
+	position := function.Param{Name: "position", Type: function.Node, Multiple: true}
+	withWildcards := []function.Param{list, position}
+	callback := function.Param{Name: "callback", Type: function.AggOrSeriesFunc, Required: true}
+	mapNodes := function.Param{Name: "mapNodes", Type: function.NodeOrTag, Required: true, Multiple: true}
+	reduceParams := []function.Param{
+		{Name: "seriesLists", Type: function.SeriesLists, Required: true}, {Name: "reduceFunction", Type: function.String, Required: true},
+		{Name: "reduceNode", Type: function.Node, Required: true},
+		{Name: "reduceMatchers", Type: function.String, Required: true, Multiple: true},
+	}
+	return []*function.Function{
+		{
+			Name: "aggregateWithWildcards", Params: []function.Param{list, agg, position}, Call: aggregateWildcards,
+			Help: "Aggregates the series whose names are equal without the nodes at some positions.",
+		},
+		{
+			Name: "applyByNode", Params: []function.Param{
+				list, {Name: "nodeNum", Type: function.Node, Required: true},
+				{Name: "templateFunction", Type: function.String, Required: true}, {Name: "newName", Type: function.String},
+			}, Call: applyByNode, Help: "Evaluates a target for each beginning of the names up to a node. The beginning takes the place of % in the target.",
+		},
+		{
+			Name: "averageSeriesWithWildcards", Aggregator: true, Params: withWildcards, Call: wildcardsBy("average"),
+			Help: "Averages the series whose names are equal without the nodes at some positions.",
 		},
 		{Name: "group", Params: []function.Param{anyLists}, Help: "Joins lists of series.", Call: group},
 		{
@@ -84,42 +142,15 @@ func Functions() []*function.Function {
 		},
 		{Name: "map", Params: []function.Param{list, mapNodes}, Help: mapHelp, Call: mapSeries},
 		{Name: "mapSeries", Params: []function.Param{list, mapNodes}, Help: mapHelp, Call: mapSeries},
-		{Name: "maxSeries", Aggregator: true, Params: []function.Param{lists}, Help: "Takes the greatest value of all series at each time.", Call: by("max")},
-		{Name: "minSeries", Aggregator: true, Params: []function.Param{lists}, Help: "Takes the least value of all series at each time.", Call: by("min")},
-		{Name: "multiplySeries", Aggregator: true, Params: []function.Param{lists}, Help: "Multiplies the values of all series at each time.", Call: multiply},
-		{Name: "multiplySeriesLists", Aggregator: true, Params: two, Help: "Multiplies each series of the first list by the one at its place in the second.", Call: pairsBy("multiply")},
 		{
 			Name: "multiplySeriesWithWildcards", Aggregator: true, Params: withWildcards, Call: wildcardsBy("multiply"),
 			Help: "Multiplies the series whose names are equal without the nodes at some positions.",
 		},
-		{
-			Name: "percentileOfSeries", Params: []function.Param{
-				list, {Name: "n", Type: function.Float, Required: true}, {Name: "interpolate", Type: function.Boolean, Default: false},
-			}, Help: "Takes the n-th percentile of all series at each time.", Call: percentileOf,
-		},
-		{
-			Name: "powSeries", Aggregator: true, Params: []function.Param{{Name: "seriesList", Type: function.SeriesList, Required: true, Multiple: true}},
-			Help: "Raises the first series to the power of the second, the result to that of the third, and so on.", Call: powers,
-		},
-		{Name: "rangeOfSeries", Aggregator: true, Params: []function.Param{lists}, Help: "Takes the difference of the greatest and the least value of all series at each time.", Call: by("rangeOf")},
 		{Name: "reduce", Params: reduceParams, Help: reduceHelp, Call: reduceSeries},
 		{Name: "reduceSeries", Params: reduceParams, Help: reduceHelp, Call: reduceSeries},
-		{Name: "stddevSeries", Aggregator: true, Params: []function.Param{lists}, Help: "Takes the standard deviation of all series at each time.", Call: by("stddev")},
-		{Name: "sum", Aggregator: true, Params: []function.Param{lists}, Help: sumHelp, Call: by("sum")},
-		{Name: "sumSeries", Aggregator: true, Params: []function.Param{lists}, Help: sumHelp, Call: by("sum")},
-		{Name: "sumSeriesLists", Aggregator: true, Params: two, Help: "Adds to each series of the first list the one at its place in the second.", Call: pairsBy("sum")},
 		{
 			Name: "sumSeriesWithWildcards", Aggregator: true, Params: withWildcards, Call: wildcardsBy("sum"),
 			Help: "Adds the series whose names are equal without the nodes at some positions.",
 		},
-		{
-			Name: "weightedAverage", Params: []function.Param{
-				{Name: "seriesListAvg", Type: function.SeriesList, Required: true}, {Name: "seriesListWeight", Type: function.SeriesList, Required: true}, nodes,
-			}, Help: "Averages series with weights. A series and its weight have the same values at some nodes or tags.", Call: weightedAverage,
-		},
 	}
-	for _, f := range table {
-		f.Group = function.Combine
-	}
-	return table
 }

@@ -3,15 +3,9 @@ package graphitetest
 import (
 	"context"
 	"math"
-	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 
-	"github.com/prometheus/client_golang/prometheus"
-
-	"github.com/shaledb/shale/internal/api"
-	graphiteapi "github.com/shaledb/shale/internal/api/graphite"
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/read"
 	"github.com/shaledb/shale/internal/read/graphite"
@@ -51,11 +45,8 @@ func Labels(name string) (model.Labels, error) {
 	return model.LabelsOf(pairs...), nil
 }
 
-// maxBytes bounds the memory of one query, so that hostile targets end.
-const maxBytes = 256 << 20
-
-// Serve returns the API over the data.
-func Serve(d *Data) (http.Handler, error) {
+// Engine returns an engine over the data.
+func Engine(d *Data) (*graphite.Engine, error) {
 	source := readtest.NewMemory(1)
 	for name, s := range d.Series {
 		l, err := Labels(name)
@@ -73,15 +64,12 @@ func Serve(d *Data) (http.Handler, error) {
 	step := func(name string, _, _, _ int64) graphite.Archive {
 		return graphite.Archive{Step: d.Series[name].Step, Base: d.Series[name].Step, Oldest: math.MinInt64}
 	}
-	engine := graphite.New(graphite.Options{
+	return graphite.New(graphite.Options{
 		Read: read.New(read.Options{Sources: []read.Source{source}}), Archive: step,
 		Events: func(_ context.Context, _ *graphite.Query, from, until int64, tags []string) ([]int64, error) {
 			return d.events(from, until, tags), nil
 		},
-	})
-	mux := http.NewServeMux()
-	graphiteapi.New(graphiteapi.Options{Options: api.Options{Registerer: prometheus.NewRegistry(), Limits: api.Limits{MaxBytes: maxBytes}}, Functions: graphiteapi.Described(graphite.Table()), Render: engine}).Routes(mux)
-	return mux, nil
+	}), nil
 }
 
 func (d *Data) events(from, until int64, tags []string) (times []int64) {
@@ -103,11 +91,4 @@ func (d *Data) events(from, until int64, tags []string) (times []int64) {
 type Answer struct {
 	Status int
 	Body   string
-}
-
-// Ask sends a query to the API.
-func Ask(h http.Handler, query string) Answer {
-	w := httptest.NewRecorder()
-	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/render?"+query, nil))
-	return Answer{w.Code, w.Body.String()}
 }

@@ -2,114 +2,28 @@ package oracle
 
 import (
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"net/url"
 	"slices"
 	"strings"
 
-	"github.com/shaledb/shale/internal/api/graphite/graphitetest"
 	"github.com/shaledb/shale/internal/read/graphite"
 	"github.com/shaledb/shale/internal/read/graphite/function"
+	"github.com/shaledb/shale/internal/read/graphite/graphitetest"
 )
-
-// base is a time at a full hour, of which the data lie on both sides.
-const base = 1_700_002_800
-
-// world is data with the paths that find them.
-type world struct {
-	data  graphitetest.Data
-	paths []string
-	tags  []string // calls of seriesByTag
-	mixed bool
-}
-
-// newWorld makes series with gaps, runs of nothing, counters that reset, tags and names beyond ASCII. With
-// mixed, their steps differ.
-func newWorld(r *rand.Rand, mixed bool) *world {
-	w := &world{mixed: mixed, data: graphitetest.Data{Series: map[string]graphitetest.Series{}}}
-	steps := []int64{[]int64{60, 60, 60, 300}[r.IntN(4)]}
-	if mixed {
-		steps = []int64{60, 30, 120}
-	}
-	names := []string{
-		"servers.web1.cpu.idle", "servers.web2.cpu.idle", "servers.web10.cpu.idle", "servers.db1.cpu.idle", "servers.web1.cpu.user",
-		"servers.web2.cpu.user", "servers.db1.cpu.user", "a.b.c", "a.b.d", "a.x.c", "größe.мера.x", "größe.мера.y", "counter.x", "counter.y",
-		"empty.one", "empty.two", "disk.used;dc=eu;host=web1", "disk.used;dc=eu;host=web2", "disk.used;dc=us;host=web1", "disk.free;dc=eu;host=web1",
-		"weights.web1", "weights.web2",
-	}
-	for i, name := range names {
-		step := steps[i%len(steps)]
-		w.data.Series[name] = values(r, name, step, i)
-	}
-	w.paths = []string{
-		"servers.*.cpu.idle", "servers.web*.cpu.idle", "servers.{web1,db1}.cpu.*", "servers.web1.cpu.idle", "servers.web?.cpu.user",
-		"servers.*.cpu.*", "a.b.*", "a.*.c", "a.b.c", "größe.мера.*", "counter.*", "counter.x", "empty.*", "empty.one", "nothing.*",
-		"disk.used;dc=eu;host=web1", "servers.web[12].cpu.idle", "weights.*",
-	}
-	w.tags = []string{
-		`seriesByTag("name=disk.used")`, `seriesByTag("dc=eu","host=~web.*")`, `seriesByTag('host=web1', 'dc!=us')`, `seriesByTag("name=~disk","dc=us")`,
-	}
-	for range 20 {
-		w.data.Events = append(w.data.Events, graphitetest.Event{float64(base + r.IntN(7200)), []any{[]string{"deploy", "alert"}[r.IntN(2)]}})
-	}
-	return w
-}
-
-// hours of data before and after base.
-const (
-	hoursBefore = 50
-	hoursAfter  = 4
-)
-
-func values(r *rand.Rand, name string, step int64, i int) graphitetest.Series {
-	s := graphitetest.Series{Start: base - hoursBefore*3600, Step: step}
-	if strings.HasPrefix(name, "empty.") {
-		v := 1.0 // a name that was used once, long before the windows
-		s.Start += 30 * 3600
-		s.Values = []*float64{&v}
-		return s
-	}
-	n := int((hoursBefore + hoursAfter) * 3600 / step)
-	current, gaps := float64(r.IntN(100)), r.Float64()*0.3
-	for j := range n {
-		var v float64
-		switch {
-		case strings.HasPrefix(name, "counter"):
-			if current += float64(r.IntN(50)); r.IntN(40) == 0 {
-				current = 0
-			}
-			v = current
-		case i%3 == 0:
-			v = math.Round(r.Float64()*1e6) / 1e3
-		case i%3 == 1:
-			v = float64(r.IntN(7)) - 3
-		default:
-			current += r.NormFloat64()
-			v = current
-		}
-		gone := r.Float64() < gaps || j%97 > 90
-		if gone {
-			s.Values = append(s.Values, nil)
-		} else {
-			s.Values = append(s.Values, &v)
-		}
-	}
-	return s
-}
 
 // generator makes targets.
 type generator struct {
 	*rand.Rand
-	*world
+	*graphitetest.World
 	functions []*function.Function
 }
 
 // random functions have no result to compare.
 var unpredictable = []string{"randomWalk", "randomWalkFunction"}
 
-func newGenerator(r *rand.Rand, w *world) *generator {
-	g := &generator{Rand: r, world: w}
+func newGenerator(r *rand.Rand, w *graphitetest.World) *generator {
+	g := &generator{Rand: r, World: w}
 	for _, f := range graphite.Table() {
 		if !f.Extra && f.Call != nil && !slices.Contains(unpredictable, f.Name) {
 			g.functions = append(g.functions, f)
@@ -122,9 +36,9 @@ func one[T any](g *generator, of ...T) T { return of[g.IntN(len(of))] }
 
 // query makes the parameters of a request.
 func (g *generator) query(target string) string {
-	from := base + int64(g.IntN(3600))
+	from := graphitetest.Base + int64(g.IntN(3600))
 	length := one(g, int64(600), 1800, 3600, 7200, 61, 5400)
-	p := url.Values{"target": {target}, "format": {"json"}, "now": {fmt.Sprint(base + 3*3600)}}
+	p := url.Values{"target": {target}, "format": {"json"}, "now": {fmt.Sprint(graphitetest.Base + 3*3600)}}
 	p.Set("from", fmt.Sprint(from))
 	p.Set("until", fmt.Sprint(from+length))
 	if g.IntN(3) == 0 {
@@ -146,9 +60,9 @@ func (g *generator) query(target string) string {
 func (g *generator) series(depth int) string {
 	if depth <= 0 || g.IntN(4) == 0 {
 		if g.IntN(8) == 0 {
-			return g.tags[g.IntN(len(g.tags))]
+			return g.Tags[g.IntN(len(g.Tags))]
 		}
-		return g.paths[g.IntN(len(g.paths))]
+		return g.Paths[g.IntN(len(g.Paths))]
 	}
 	return g.call(g.functions[g.IntN(len(g.functions))], depth)
 }
@@ -158,7 +72,8 @@ func (g *generator) call(f *function.Function, depth int) string {
 	var args []string
 	named := false
 	for i, p := range f.Params {
-		needed := f.Name == "verticalLine" && p.Name == "label" || f.Name == "timeSlice" // graphite-web's null and clock
+		// Without these arguments, graphite-web has a null and the clock.
+		needed := f.Name == "verticalLine" && p.Name == "label" || f.Name == "timeSlice"
 		if !p.Required && !p.Multiple && !needed && g.IntN(2) == 0 {
 			if g.IntN(3) > 0 {
 				break
@@ -229,9 +144,9 @@ func (g *generator) argument(f *function.Function, p *function.Param, depth int)
 	case "alignTo":
 		return text("hours", "days", "minutes", "weeks", "weeks3", "seconds")
 	case "startSliceAt", "startSourceAt", "ts":
-		return text(fmt.Sprint(base+g.IntN(3600)), "00:00_20231115")
+		return text(fmt.Sprint(graphitetest.Base+g.IntN(3600)), "00:00_20231115")
 	case "endSliceAt", "endSourceAt":
-		return text(fmt.Sprint(base + 3600 + g.IntN(3600)))
+		return text(fmt.Sprint(graphitetest.Base + 3600 + g.IntN(3600)))
 	case "system":
 		return text("si", "binary")
 	case "valuesTypes":
