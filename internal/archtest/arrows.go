@@ -67,10 +67,6 @@ func rooms() []room {
 		{"read/promql", map[string]string{
 			"read": callsRead,
 		}, language},
-		{"read/graphite/policy", map[string]string{
-			"carbonconf": "policies are files of carbon",
-			"pyregexp":   "patterns are those of Python",
-		}, "a policy lays rows on a grid, wherever they come from"},
 		{"bill", nil, "budgets and prices count requests and bytes, wherever they come from"},
 		{"store/changes", nil, "changes are numbers by tenant and time; who makes them and who asks does not matter"},
 		{"api/answer", nil, "an answer is bytes and what they depend on; how it was computed does not matter"},

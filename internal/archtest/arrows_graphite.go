@@ -28,6 +28,10 @@ func graphiteRooms() []room {
 			"read/graphite/function/rename":    isRow,
 			"read/graphite/function/transform": isRow,
 		}, "a language sees series and costs, not where they come from"},
+		{"read/graphite/policy", map[string]string{
+			"carbonconf": "policies are files of carbon",
+			"pyregexp":   "patterns are those of Python",
+		}, "a policy lays rows on a grid, wherever they come from"},
 		{"read/graphite/syntax", nil, "a tree is text with a structure; it knows no function"},
 		{"read/graphite/attime", nil, "a time is text with a meaning; it knows no request"},
 		{"read/graphite/series", nil, "series on grids know neither functions nor the store"},
