@@ -67,13 +67,15 @@ type maker struct {
 const maxFiles = 10_000
 
 func (m *maker) add(ctx context.Context, s *series) error {
-	if s.rows != nil && s.rows.Len() > 0 {
-		m.builder.Begin(s.labels)
+	if s.rows != nil {
 		for n, at := range s.rows.Times {
-			if m.builder.Full() {
+			full := m.builder.Full()
+			if full {
 				if err := m.flush(ctx); err != nil {
 					return err
 				}
+			}
+			if n == 0 || full { // servers refuse a series without samples
 				m.builder.Begin(s.labels)
 			}
 			m.builder.Float(at/1e6, s.rows.Start(n)/1e6, s.rows.Values[n])
