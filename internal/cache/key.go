@@ -24,6 +24,9 @@ const (
 	Stored
 	// End is the end of the object, or all of it; its length says how much. It is of a [Secondary].
 	End
+	// Names is what was made of the names in the whole object; Digest names the tenant. It may be as large as
+	// many pages, and is kept among them.
+	Names
 )
 
 func (k Kind) String() string {
@@ -40,6 +43,8 @@ func (k Kind) String() string {
 		return "stored"
 	case End:
 		return "end"
+	case Names:
+		return "names"
 	}
 	return "unknown"
 }

@@ -40,6 +40,18 @@ func appendLabel(dst, name, value []byte) []byte {
 	return append(dst, value...)
 }
 
+// AppendName appends the label set that has a name and no other label.
+func AppendName(dst, name []byte) []byte { return appendLabel(dst, []byte(NameLabel), name) }
+
+// LoneName returns the name of a label set that has no other label, or nil.
+func (l Labels) LoneName() []byte {
+	name, value, rest, ok := l.Next()
+	if !ok || len(rest) > 0 || string(name) != NameLabel {
+		return nil
+	}
+	return value
+}
+
 func varintLen(n int) int { return (bits.Len64(uint64(n)|1) + 6) / 7 }
 
 // Next splits off the first label. It returns ok = false at the end and for bytes that are not canonical;

@@ -99,18 +99,23 @@ func (a *Archive) startListing(ctx context.Context, b *catalog.Block, req *model
 	}
 	go func() {
 		defer close(ls.opened)
-		if ls.err = ls.charge(cursorBytes); ls.err != nil {
-			return
-		}
-		if ls.block, ls.err = a.openBlock(ctx, b, req, l); ls.err != nil {
-			return
-		}
-		req.Cost.Blocks.Add(1)
-		if ls.err = ls.charge(ls.block.FooterBytes()); ls.err == nil && fetch != nil {
-			ls.err = fetch(ls.block.Reader)
-		}
+		ls.open(ctx, a, req, fetch, l)
 	}()
 	return ls
+}
+
+// open opens the block, and sets block or err.
+func (ls *listing) open(ctx context.Context, a *Archive, req *model.Request, fetch func(*part.Reader) error, l lanes) {
+	if ls.err = ls.charge(cursorBytes); ls.err != nil {
+		return
+	}
+	if ls.block, ls.err = a.openBlock(ctx, ls.of, req, l); ls.err != nil {
+		return
+	}
+	req.Cost.Blocks.Add(1)
+	if ls.err = ls.charge(ls.block.FooterBytes()); ls.err == nil && fetch != nil {
+		ls.err = fetch(ls.block.Reader)
+	}
 }
 
 func (ls *listing) charge(n int64) error {

@@ -35,6 +35,7 @@ var (
 	_ text.Ends        = (*CachedPages)(nil)
 	_ text.StoredPages = (*CachedPages)(nil)
 	_ file.Lists       = (*CachedPages)(nil)
+	_ maker            = (*CachedPages)(nil)
 )
 
 // NewCachedPages returns the pages of an object, whose name is never used for another. Pages that come from
@@ -128,6 +129,17 @@ func (p *CachedPages) List(ctx context.Context, k file.ListKey, find func(contex
 
 // Kept is [file.Lists.Kept].
 func (p *CachedPages) Kept(k file.ListKey) ([]byte, bool) { return p.cache.Peek(p.list(k)) }
+
+// Made keeps what was made of the names of a tenant: see [Names.Made].
+func (p *CachedPages) Made(ctx context.Context, tenant string, make func(context.Context) ([]byte, error)) ([]byte, error) {
+	k := cache.Key{Object: p.object, Kind: cache.Names, Digest: cache.DigestOf([]byte(tenant))}
+	if make == nil {
+		value, _ := p.cache.Peek(k)
+		return value, nil
+	}
+	value, _, err := p.cache.Get(ctx, k, make)
+	return value, err
+}
 
 // FilePages reads and decodes a page each time it is asked for one. The counter, unless it is nil, counts
 // them.

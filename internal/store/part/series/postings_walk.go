@@ -63,6 +63,24 @@ func (w *postingWalk) seek(name, value []byte) bool {
 	return false
 }
 
+// seekOn is seek to a posting that is greater than the current one. It does not decode the open page from its
+// beginning.
+func (w *postingWalk) seekOn(name, value []byte) bool {
+	if w.err != nil {
+		return false
+	}
+	open := w.entry.Addr
+	if !w.before(name, value) || w.entry.Addr != open && !w.openPage() {
+		return false
+	}
+	for w.next() {
+		if comparePair(w.dir.name, w.dir.value, name, value) >= 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // next moves to the next posting of the tenant. It returns false at the end or on an error.
 func (w *postingWalk) next() bool {
 	for w.err == nil {
