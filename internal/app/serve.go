@@ -17,6 +17,7 @@ import (
 	"github.com/shaledb/shale/internal/api/prom"
 	"github.com/shaledb/shale/internal/config"
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/read/graphite/names"
 	"github.com/shaledb/shale/internal/write/graphite"
 	"github.com/shaledb/shale/internal/write/promwrite"
 )
@@ -38,6 +39,7 @@ type listener struct {
 	admin  *admin.API
 	engine *promEngine
 	logs   *loki.Handler
+	names  *names.Finder
 	// stopPatterns ends the mining of patterns.
 	stopPatterns func()
 }
@@ -54,7 +56,7 @@ func endpoints() []admin.Listed {
 		{Method: "POST", Path: "/otlp/v1/logs", Text: "log records of OpenTelemetry (/otlp/v1/metrics: metrics)"},
 		{Method: "GET", Path: "/loki/api/v1/query_range", Text: "LogQL: log lines (tail: as they come)"},
 		{Method: "GET", Path: "/loki/api/v1/labels", Text: "labels of log streams (label/<name>/values, series, index/stats, detected_labels likewise)"},
-		{Method: "GET", Path: "/graphite/functions", Text: "the Graphite API (at / too, except /graphite/version): functions that targets may call"},
+		{Method: "GET", Path: "/metrics/find", Text: "names of Graphite by a pattern (metrics/expand, metrics/search, metrics/index.json, functions likewise; all also below /graphite)"},
 		{Method: "POST", Path: "/api/v1/admin/tsdb/delete_series", Text: "delete samples (/loki/api/v1/delete: log lines)"},
 		{Method: "GET", Path: "/api/v1/format_query", Text: "an expression in its standard form (parse_query: as a tree)"},
 		{Method: "GET", Path: "/api/v1/status/buildinfo", Text: "version of this program (runtimeinfo, flags, config, tsdb likewise)"},
@@ -71,7 +73,7 @@ func listen(c config.Config, registry *prometheus.Registry, log *slog.Logger, re
 	mux := http.NewServeMux()
 	h.admin = admin.New(admin.Options{Version: c.Version, Gatherer: registry, Ready: ready, Writable: writable, Profiles: c.HTTPProfiles.On(), Listed: endpoints(), Logger: log})
 	h.admin.Routes(mux)
-	for _, path := range []string{"/api/", "/prometheus/", "/loki/", "/otlp/", "/federate", "/version", "/graphite/", "/functions"} {
+	for _, path := range []string{"/api/", "/prometheus/", "/loki/", "/otlp/", "/federate", "/version", "/graphite/", "/functions", "/metrics/"} {
 		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Retry-After", "2")
 			http.Error(w, "starting: the journal is being replayed", http.StatusServiceUnavailable)
@@ -133,7 +135,8 @@ func (s *servers) mount(c config.Config, e *Engine, registry *prometheus.Registr
 	s.http.stopPatterns = stop
 	s.http.logs = loki.New(lokiOptions(c, e, kept, shared, registry))
 	s.http.logs.Routes(mux)
-	graphiteapi.New(graphiteOptions(c, e, shared)).Routes(mux)
+	s.http.names = newFinder(&c, e, shared.Pool, registry)
+	graphiteapi.New(graphiteOptions(s.http.names, e, shared)).Routes(mux)
 	s.http.mux.Store(mux)
 	if c.GraphiteListen == "" && c.GraphitePickleListen == "" {
 		return nil
@@ -162,6 +165,9 @@ func (s *servers) drain() error {
 	// The server does not know the connections that follow lines.
 	errs = append(errs, s.http.closeLogs())
 	s.http.drain(s.http.server)
+	if s.http.names != nil {
+		errs = append(errs, s.http.names.Close())
+	}
 	return errors.Join(errs...)
 }
 

@@ -94,7 +94,7 @@ func rooms() []room {
 		{"client", nil, "a client judges a server from outside, so it never imports the engine"},
 		{"terminal", nil, "text for people is made of bytes and labels, wherever they come from"},
 		{"terminal/plot", nil, "a chart is made of numbers, wherever they come from"},
-		{"config", withLocation(settings("api", "bill", "cache/ssd", "read/graphite/policy", "read/promql", "store/compact", "store/head", "store/retention", "write", "write/logs")), "settings are plain values; app carries them into the rooms"},
+		{"config", withLocation(settings("api", "bill", "cache/ssd", "read/graphite/names", "read/graphite/policy", "read/promql", "store/compact", "store/head", "store/retention", "write", "write/logs")), "settings are plain values; app carries them into the rooms"},
 		{"archtest", nil, "the rules of the house stand outside it"},
 	})
 }

@@ -8,10 +8,13 @@ func graphiteRooms() []room {
 		intervals = "arguments are intervals and times"
 	)
 	return []room{
+		{"read/graphite/attime", nil, "a time is made of text and the time of the request"},
+		{"read/graphite/names", nil, "names are found in sets that sources hand in, wherever these are stored"},
 		{"api/graphite", map[string]string{
 			"api":                    "one pipeline serves the requests of all dialects",
 			"read/graphite":          "this dialect serves this language",
 			"read/graphite/attime":   "from and until are times in this grammar",
+			"read/graphite/names":    "this dialect serves names",
 			"read/graphite/series":   "responses are written from the series of a result",
 			"read/graphite/function": "/functions shows the rows of the table",
 		}, "HTTP is a skin: it asks a language, never the store"},

@@ -8,6 +8,7 @@ import (
 	"github.com/shaledb/shale/internal/bill"
 	"github.com/shaledb/shale/internal/bucket/location"
 	"github.com/shaledb/shale/internal/cache/ssd"
+	"github.com/shaledb/shale/internal/read/graphite/names"
 	"github.com/shaledb/shale/internal/read/graphite/policy"
 	"github.com/shaledb/shale/internal/read/promql"
 	"github.com/shaledb/shale/internal/store/compact"
@@ -50,6 +51,7 @@ type Config struct {
 	Features   promql.Features `name:"query.enable-feature" default:"" placeholder:"NAME,..." help:"Experimental features of PromQL, by the names that --enable-feature of Prometheus has for them, separated by commas."`
 	Bill       bill.Limits     `embed:""`
 	Policies   policy.Limits   `embed:""`
+	Names      names.Limits    `embed:""`
 
 	Windows head.Windows   `embed:""`
 	Compact compact.Limits `embed:""`

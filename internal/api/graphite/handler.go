@@ -48,6 +48,10 @@ const (
 func (h *Handler) endpoints() []api.Endpoint {
 	return []api.Endpoint{
 		{Pattern: "/render", Name: "render", Needs: bounded, Serve: h.render},
+		{Pattern: "/metrics/find", Name: "find", Needs: bounded, Serve: h.find},
+		{Pattern: "/metrics/expand", Name: "expand", Needs: bounded, Serve: h.expand},
+		{Pattern: "/metrics/index.json", Name: "index", Needs: bounded, Serve: h.index},
+		{Pattern: "/metrics/search", Name: "search", Needs: bounded, Serve: h.search},
 	}
 }
 
@@ -63,6 +67,7 @@ func (h *Handler) jsonEndpoints() []api.Endpoint {
 func (h *Handler) prefixedEndpoints() []api.Endpoint {
 	return []api.Endpoint{
 		{Pattern: "/version", Name: "version", Needs: fixed, Serve: h.version},
+		{Pattern: "/metrics", Name: "find", Needs: bounded, Serve: h.find},
 	}
 }
 

@@ -5,6 +5,8 @@ import "github.com/shaledb/shale/internal/api"
 // Options build a Handler.
 type Options struct {
 	api.Options
+	// Names finds the names of series without tags.
+	Names Finder
 	// Functions are those that targets may call, for /functions.
 	Functions []Function
 	// Render evaluates the targets of /render.
