@@ -133,3 +133,23 @@ func TestHostileTargetsEnd(t *testing.T) {
 		}
 	}
 }
+
+// The responses of graphite-web to the written cases were recorded: see test/graphite-oracle.
+func TestRecordedResponses(t *testing.T) {
+	records, err := graphitetest.Load("testdata/render.jsonl.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := serve(t, &graphitetest.NewWorld(1, 1, false).Data)
+	count := map[graphitetest.Verdict]int{}
+	for _, r := range records {
+		verdict, diff := graphitetest.Compare(r.Answer, request(h, r.Query), false)
+		if count[verdict]++; verdict == graphitetest.Different {
+			v, _ := url.ParseQuery(r.Query)
+			t.Errorf("%s: %s", v.Get("target"), diff)
+		}
+	}
+	if count[graphitetest.Same] < 1500 {
+		t.Errorf("%d responses are those of graphite-web, fewer than were recorded", count[graphitetest.Same])
+	}
+}
