@@ -12,6 +12,7 @@ import (
 	"github.com/shaledb/shale/internal/read"
 	"github.com/shaledb/shale/internal/read/graphite"
 	"github.com/shaledb/shale/internal/read/graphite/names"
+	"github.com/shaledb/shale/internal/read/graphite/policy"
 	"github.com/shaledb/shale/internal/store/archive"
 	"github.com/shaledb/shale/internal/store/head/query"
 )
@@ -42,9 +43,10 @@ func (f nameFinder) Expand(ctx context.Context, q *graphite.Query, pattern strin
 }
 
 // graphiteOptions connects Graphite's API to an open store.
-func graphiteOptions(found *names.Finder, e *Engine, shared api.Options) graphiteapi.Options {
+func graphiteOptions(found *names.Finder, e *Engine, files *policies, shared api.Options) graphiteapi.Options {
+	of := func() func(string) (policy.Policy, error) { return files.Policies().Of }
 	return graphiteapi.Options{
 		Options: shared, Names: found, Functions: graphiteapi.Described(graphite.Table()),
-		Render: graphite.New(graphite.Options{Read: e.Querier(), Finder: nameFinder{found}}),
+		Render: graphite.New(graphite.Options{Read: e.Querier(), Finder: nameFinder{found}, Policies: of}),
 	}
 }

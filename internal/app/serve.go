@@ -136,7 +136,7 @@ func (s *servers) mount(c config.Config, e *Engine, registry *prometheus.Registr
 	s.http.logs = loki.New(lokiOptions(c, e, kept, shared, registry))
 	s.http.logs.Routes(mux)
 	s.http.names = newFinder(&c, e, shared.Pool, registry)
-	graphiteapi.New(graphiteOptions(s.http.names, e, shared)).Routes(mux)
+	graphiteapi.New(graphiteOptions(s.http.names, e, s.policies, shared)).Routes(mux)
 	s.http.mux.Store(mux)
 	if c.GraphiteListen == "" && c.GraphitePickleListen == "" {
 		return nil

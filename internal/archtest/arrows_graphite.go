@@ -22,6 +22,7 @@ func graphiteRooms() []room {
 			"read":                             "a language asks for series",
 			"read/graphite/syntax":             "a target is parsed",
 			"read/graphite/series":             "a path gives series",
+			"read/graphite/policy":             "the policy of a name lays out its rows",
 			"read/graphite/pattern":            "tags are matched by regular expressions of Python",
 			"read/graphite/function":           "a call is bound to a row of the table",
 			"read/graphite/function/calculate": isRow,

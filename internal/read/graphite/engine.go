@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"strings"
 	"time"
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/read"
 	"github.com/shaledb/shale/internal/read/graphite/function"
+	"github.com/shaledb/shale/internal/read/graphite/policy"
 	"github.com/shaledb/shale/internal/read/graphite/series"
 	"github.com/shaledb/shale/internal/read/graphite/syntax"
 )
@@ -20,8 +20,9 @@ type Options struct {
 	Read *read.Querier
 	// Finder finds names by a glob; nil: the label index is asked with the glob itself.
 	Finder Finder
-	// Archive says how the values of a name are kept; nil: the last value of each minute.
-	Archive func(name string, from, until, now int64) Archive
+	// Policies returns what says how the values of a name are laid out in time; a query takes it once. nil: a
+	// value each minute, for a week.
+	Policies func() func(name string) (policy.Policy, error)
 	// Events returns the times of events, in Unix seconds; nil: there are none.
 	Events func(ctx context.Context, q *Query, from, until int64, tags []string) ([]int64, error)
 }
@@ -32,17 +33,6 @@ type Finder interface {
 	Expand(ctx context.Context, q *Query, pattern string, r model.TimeRange) ([]string, error)
 }
 
-// Archive is the grid on which the values of a name are returned.
-type Archive struct {
-	// Step is the distance of the values, in seconds, and Base that of the values before they are aggregated.
-	Step, Base int64
-	// Method aggregates values of Base to Step, if at least the share XFF of them is there.
-	Method string
-	XFF    float64
-	// Oldest is the least time that is kept, in Unix seconds.
-	Oldest int64
-}
-
 // Engine evaluates targets. It is safe for concurrent use.
 type Engine struct {
 	o         Options
@@ -51,8 +41,11 @@ type Engine struct {
 
 // New returns an Engine.
 func New(o Options) *Engine {
-	if o.Archive == nil {
-		o.Archive = func(string, int64, int64, int64) Archive { return Archive{Step: 60, Base: 60, Oldest: math.MinInt64} }
+	if o.Policies == nil {
+		week := policy.Policy{Archives: []policy.Archive{{Step: 60, Points: 7 * 24 * 60}}}
+		o.Policies = func() func(string) (policy.Policy, error) {
+			return func(string) (policy.Policy, error) { return week, nil }
+		}
 	}
 	e := &Engine{o: o, functions: make(map[string]*function.Function)}
 	for _, f := range Table() {
@@ -80,7 +73,7 @@ type Query struct {
 // Render evaluates the targets of a query in order, and returns the series of all. Errors in a target are
 // of class [model.ErrInvalid].
 func (e *Engine) Render(ctx context.Context, q *Query) (series.List, error) {
-	r := &run{Engine: e, q: q, cache: make(map[fetchKey][]fetched)}
+	r := &run{Engine: e, q: q, policy: e.o.Policies(), cache: make(map[fetchKey][]fetched)}
 	w := &function.Window{Context: ctx, From: q.From, Until: q.Until, Now: q.Now, XFF: q.XFF}
 	trees := make([]syntax.Expr, 0, len(q.Targets))
 	for _, target := range q.Targets {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/read/graphite/function"
+	"github.com/shaledb/shale/internal/read/graphite/policy"
 	"github.com/shaledb/shale/internal/read/graphite/series"
 	"github.com/shaledb/shale/internal/read/graphite/syntax"
 )
@@ -16,6 +17,7 @@ import (
 type run struct {
 	*Engine
 	q        *Query
+	policy   func(name string) (policy.Policy, error)
 	cache    map[fetchKey][]fetched
 	composed int
 }

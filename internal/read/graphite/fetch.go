@@ -1,7 +1,6 @@
 package graphite
 
 import (
-	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -38,9 +37,9 @@ func (r *run) fetch(w *function.Window, path string) (series.List, error) {
 		if err != nil {
 			return nil, err
 		}
-		return r.load(w, path, selection{matchers: exactTags(tags), labels: len(tags), single: true})
+		return r.load(w, path, selection{matchers: exactTags(tags), labels: len(tags), single: series.FormatTags(tags["name"], tags)})
 	case !isGlob(path):
-		return r.load(w, path, selection{matchers: []model.Matcher{equal(nameLabel, path)}, labels: 1, single: true})
+		return r.load(w, path, selection{matchers: []model.Matcher{equal(nameLabel, path)}, labels: 1, single: path})
 	case r.o.Finder == nil:
 		m, err := globMatcher(path)
 		if err != nil {
@@ -59,7 +58,7 @@ type selection struct {
 	matchers []model.Matcher
 	labels   int    // that a series has; anyNumber: several
 	glob     string // that the finder resolves; empty: none
-	single   bool   // at most one series
+	single   string // the name, if there is at most one series
 }
 
 // anyNumber lets series have any number of labels besides the name.
@@ -98,79 +97,52 @@ func (r *run) load(w *function.Window, expression string, s selection) (series.L
 // event needs its name.
 func (r *run) read(w *function.Window, s selection) ([]fetched, error) {
 	now := r.q.Now.Unix()
-	until := min(w.Until, now)
-	if w.From > now {
-		return nil, nil
-	}
-	var silent map[string]map[string]string // the tags of series by name
-	if s.glob != "" {
-		names, err := r.expand(w, s.glob, until, now)
-		if err != nil || len(names) == 0 {
-			return nil, err
+	l := &layout{run: r, w: w, now: now, plans: make(map[string]*plan)}
+	known := map[string]map[string]string{s.single: nil} // the tags of series by name; nil: those in the name
+	var err error
+	switch {
+	case s.single != "":
+	case s.glob != "":
+		var names []string
+		if names, err = r.expand(w, s.glob, now); err == nil {
+			known = make(map[string]map[string]string, len(names))
+			for _, n := range names {
+				known[n] = nil
+			}
+			s.matchers = []model.Matcher{namesMatcher(s.glob, names)}
 		}
-		silent = make(map[string]map[string]string, len(names))
-		for _, n := range names {
-			silent[n] = nil
-		}
-		s.matchers = []model.Matcher{namesMatcher(s.glob, names)}
+	default:
+		known, err = r.known(w, s, now)
 	}
-	all, err := r.rows(w, s, until, now)
+	if err != nil || len(known) == 0 {
+		return nil, err
+	}
+	within, err := l.span(known)
+	if err != nil || within.Min > within.Max {
+		return nil, err
+	}
+	all, err := l.rows(s, within)
 	if err != nil {
 		return nil, err
 	}
-	if s.glob == "" && !(s.single && len(all) == 1) {
-		if silent, err = r.known(w, s, until, now); err != nil {
+	if s.single != "" && len(all) == 0 {
+		if known, err = r.known(w, s, now); err != nil {
 			return nil, err
 		}
 	}
 	for i := range all {
-		delete(silent, all[i].name)
+		delete(known, all[i].name)
 	}
-	for _, name := range sortedKeys(silent) {
-		f := fetched{name: name, tags: silent[name]}
-		if f.tags == nil {
-			f.tags = map[string]string{"name": strings.TrimLeft(name, "~")}
+	for _, name := range sortedKeys(known) {
+		tags := known[name]
+		if tags == nil {
+			tags = map[string]string{"name": strings.TrimLeft(name, "~")}
 		}
-		kept, err := r.quantise(&f, new(model.Rows), w.From, until, now)
-		if err != nil {
+		if err := l.add(&all, name, tags, new(model.Rows)); err != nil {
 			return nil, err
-		}
-		if kept {
-			all = append(all, f)
 		}
 	}
 	return all, nil
-}
-
-// rows returns the series with rows in the window. Its last slot holds rows after the window, as far as the
-// step of the archive reaches, which only the names tell.
-func (r *run) rows(w *function.Window, s selection, until, now int64) ([]fetched, error) {
-	var rows model.Rows
-	for slack := int64(60); ; {
-		var all []fetched
-		reach := slack
-		err := r.walk(w, s, nanos(w.From, until+slack), false, func(set *read.SeriesSet) error {
-			rows.Reset()
-			if err := set.AppendRows(w, &rows); err != nil {
-				return err
-			}
-			if rows.Len() == 0 {
-				return r.q.Quota.TakeBytes(-set.Charged())
-			}
-			f := fetched{}
-			f.name, f.tags = nameOf(set.Labels())
-			kept, err := r.quantise(&f, &rows, w.From, until, now)
-			if kept {
-				all = append(all, f)
-				reach = max(reach, f.end-until)
-			}
-			return err
-		})
-		if err != nil || reach == slack {
-			return all, err
-		}
-		slack = reach
-	}
 }
 
 // walk calls f for each series of a selection.
@@ -211,9 +183,9 @@ func lookups(from, until, now int64) []model.TimeRange {
 }
 
 // expand returns the names that satisfy a glob.
-func (r *run) expand(w *function.Window, glob string, until, now int64) ([]string, error) {
+func (r *run) expand(w *function.Window, glob string, now int64) ([]string, error) {
 	var all []string
-	for _, within := range lookups(w.From, until, now) {
+	for _, within := range lookups(w.From, min(w.Until, now), now) {
 		names, err := r.o.Finder.Expand(w, r.q, glob, within)
 		if err != nil {
 			return nil, err
@@ -225,9 +197,9 @@ func (r *run) expand(w *function.Window, glob string, until, now int64) ([]strin
 }
 
 // known returns the tags of all series of a selection by their names.
-func (r *run) known(w *function.Window, s selection, until, now int64) (map[string]map[string]string, error) {
+func (r *run) known(w *function.Window, s selection, now int64) (map[string]map[string]string, error) {
 	all := make(map[string]map[string]string)
-	for _, within := range lookups(w.From, until, now) {
+	for _, within := range lookups(w.From, min(w.Until, now), now) {
 		err := r.walk(w, s, within, true, func(set *read.SeriesSet) error {
 			name, tags := nameOf(set.Labels())
 			all[name] = tags
@@ -240,72 +212,13 @@ func (r *run) known(w *function.Window, s selection, until, now int64) (map[stri
 	return all, nil
 }
 
-// maxPoints bounds a series: the values of 30 years at one a minute.
-const maxPoints = 1 << 24
-
-// quantise puts rows on the grid of an archive. As in whisper, the value of a slot is the last one whose
-// time lies in it, and slots begin after from and not after until.
-//
-// It reports whether the name has an archive for the window.
-func (r *run) quantise(f *fetched, rows *model.Rows, from, until, now int64) (bool, error) {
-	a := r.o.Archive(f.name, from, until, now)
-	if from = max(from, a.Oldest); until < from {
-		return false, nil
-	}
-	f.step = a.Step
-	f.start = from - floorMod(from, a.Step) + a.Step
-	f.end = until - floorMod(until, a.Step) + a.Step
-	if f.end == f.start {
-		f.end += a.Step
-	}
-	n := (f.end - f.start) / a.Step
-	ratio := a.Step / a.Base
-	if n*ratio > maxPoints {
-		return false, fmt.Errorf("%w: a window of %d s with a step of %d s has more than %d values", model.ErrLimit, until-from, a.Base, maxPoints)
-	}
-	if err := r.charge(n * ratio); err != nil {
-		return false, err
-	}
-	slots := series.Nulls(int(n * ratio))
-	for i := range rows.Len() {
-		v := math.Float64frombits(rows.Values[i])
-		if rows.Kind(i) != model.KindFloat || math.IsNaN(v) {
-			continue
-		}
-		at := rows.Times[i] / nanosPerSecond
-		if slot := (at - f.start) / a.Base; at >= f.start && slot < int64(len(slots)) {
-			slots[slot] = v
-		}
-	}
-	if ratio > 1 {
-		s := series.Series{Values: slots, XFF: a.XFF, Consolidation: a.Method}
-		var err error
-		if slots, err = s.Consolidate(int(ratio), 0); err != nil {
-			return false, err
-		}
-	}
-	f.values = slots
-	return true, nil
-}
-
 const nanosPerSecond = 1_000_000_000
-
-// maxSlack is more than the longest step of an archive: rows of the last slot may lie after the window.
-const maxSlack = 366 * 86400
 
 // nanos returns the range of the rows of the slots in a window. Bounds saturate.
 func nanos(from, until int64) model.TimeRange {
-	const limit = math.MaxInt64/nanosPerSecond - maxSlack
+	const limit = math.MaxInt64/nanosPerSecond - 1
 	from, until = max(-limit, min(limit, from)), max(-limit, min(limit, until))
 	return model.TimeRange{Min: from * nanosPerSecond, Max: (until+1)*nanosPerSecond - 1}
-}
-
-func floorMod(a, b int64) int64 {
-	m := a % b
-	if m < 0 {
-		m += b
-	}
-	return m
 }
 
 // nameOf returns the name of a series in Graphite's form, and its tags.

@@ -8,8 +8,8 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// maxSeconds bounds offsets and times: about 300 years, the range of Unix nanoseconds.
-const maxSeconds = 9_223_372_036
+// maxSeconds bounds offsets and times: 285 years, a little less than the range of Unix nanoseconds.
+const maxSeconds = 9_000_000_000
 
 // Unit is a unit of offsets and alignments.
 type Unit int
@@ -67,7 +67,7 @@ func ParseOffset(s string) (int64, error) {
 		}
 		rest = rest[n:]
 		if number > maxSeconds/seconds[unit] || total+number*seconds[unit] > maxSeconds {
-			return 0, fmt.Errorf("%w: offset %q is longer than 292 years", model.ErrInvalid, s)
+			return 0, fmt.Errorf("%w: offset %q is longer than 285 years", model.ErrInvalid, s)
 		}
 		total += number * seconds[unit]
 	}

@@ -21,7 +21,7 @@ func Parse(s string, now time.Time) (time.Time, error) {
 	if text != "" && span(text, digit) == len(text) && !isDate(text) {
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || n > maxSeconds {
-			return time.Time{}, fmt.Errorf("%w: time %q is beyond the year 2262", model.ErrInvalid, s)
+			return time.Time{}, fmt.Errorf("%w: time %q is beyond the year 2255", model.ErrInvalid, s)
 		}
 		return time.Unix(n, 0).In(now.Location()), nil
 	}
@@ -41,7 +41,7 @@ func Parse(s string, now time.Time) (time.Time, error) {
 		return time.Time{}, fmt.Errorf("%w (in the time %q)", err, s)
 	}
 	if sum := at.Unix() + delta; sum > maxSeconds || sum < -maxSeconds {
-		return time.Time{}, fmt.Errorf("%w: time %q is outside the years 1678 to 2262", model.ErrInvalid, s)
+		return time.Time{}, fmt.Errorf("%w: time %q is outside the years 1684 to 2255", model.ErrInvalid, s)
 	}
 	// Seconds are added to the instant: a day may have 23 hours.
 	return at.Add(time.Duration(delta) * time.Second), nil

@@ -9,6 +9,7 @@ import (
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/read"
 	"github.com/shaledb/shale/internal/read/graphite"
+	"github.com/shaledb/shale/internal/read/graphite/policy"
 	"github.com/shaledb/shale/internal/read/graphite/series"
 	"github.com/shaledb/shale/internal/read/readtest"
 )
@@ -45,6 +46,9 @@ func Labels(name string) (model.Labels, error) {
 	return model.LabelsOf(pairs...), nil
 }
 
+// keep is how long the series are kept, in seconds: longer than any window.
+const keep = 50 * 365 * 86400
+
 // Engine returns an engine over the data.
 func Engine(d *Data) (*graphite.Engine, error) {
 	source := readtest.NewMemory(1)
@@ -61,11 +65,12 @@ func Engine(d *Data) (*graphite.Engine, error) {
 		}
 		source.Add(model.DefaultTenant, l.Key(0, model.Metrics), l, &rows)
 	}
-	step := func(name string, _, _, _ int64) graphite.Archive {
-		return graphite.Archive{Step: d.Series[name].Step, Base: d.Series[name].Step, Oldest: math.MinInt64}
+	of := func(name string) (policy.Policy, error) {
+		step := max(1, d.Series[name].Step)
+		return policy.Policy{Archives: []policy.Archive{{Step: step, Points: keep / step}}}, nil
 	}
 	return graphite.New(graphite.Options{
-		Read: read.New(read.Options{Sources: []read.Source{source}}), Archive: step,
+		Read: read.New(read.Options{Sources: []read.Source{source}}), Policies: func() func(string) (policy.Policy, error) { return of },
 		Events: func(_ context.Context, _ *graphite.Query, from, until int64, tags []string) ([]int64, error) {
 			return d.events(from, until, tags), nil
 		},
