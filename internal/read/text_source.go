@@ -65,6 +65,23 @@ func ReadTextEnd(ctx context.Context, c *model.TextChunk, want model.TextWant, f
 	return 0, c.Page.ReadText(ctx, c.Index, want, dst)
 }
 
+// TextInside is an optional interface of a text page that is another page without some of its rows. Both have
+// the same memory, so that releasing one releases the other.
+type TextInside interface {
+	Inside() model.TextPage
+}
+
+// PageInside returns the page that has the memory of a page: itself, or the one inside.
+func PageInside(p model.TextPage) model.TextPage {
+	for {
+		x, ok := p.(TextInside)
+		if !ok {
+			return p
+		}
+		p = x.Inside()
+	}
+}
+
 // TextSplitter is an optional interface of a text page whose lines can be read without putting them
 // together.
 type TextSplitter interface {

@@ -59,6 +59,9 @@ type cutPage struct {
 	filtered bool // a cut with a filter touches the chunk
 }
 
+// Inside returns the page with the deleted rows, which has the memory.
+func (p *cutPage) Inside() model.TextPage { return p.TextPage }
+
 // needs returns the columns that are read so that the cuts can be applied.
 func (p *cutPage) needs(want model.TextWant) model.TextWant {
 	if p.filtered {

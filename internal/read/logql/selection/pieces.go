@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/read"
 )
 
 // piece is what is scanned at a time: a stretch of one stream, in which the rows of all its chunks are
@@ -195,10 +196,12 @@ func (l *layout) addPiece(p piece, chunks []model.TextChunk) {
 
 // page returns the place of a chunk's page, and counts the piece that needs it.
 func (l *layout) page(c *model.TextChunk) int32 {
-	at, known := l.pageAt[c.Page]
+	// A page without deleted rows shares the memory of the whole one, which another worker may be reading.
+	inside := read.PageInside(c.Page)
+	at, known := l.pageAt[inside]
 	if !known {
 		at = int32(len(l.pages))
-		l.pageAt[c.Page] = at
+		l.pageAt[inside] = at
 		l.pages = append(l.pages, heldPage{page: c.Page})
 	}
 	l.pages[at].wanted++
