@@ -175,6 +175,7 @@ func (c *call) prepare() (err error) {
 		if err := readForm(c.r.Request, c.o.Limits.MaxBodyBytes); err != nil {
 			return err
 		}
+		c.r.Cost.Fresh = c.r.wantsFresh()
 	}
 	if needs&Content != 0 {
 		if c.r.Content, err = readContent(c.r.Request); err != nil {

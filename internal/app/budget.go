@@ -6,6 +6,8 @@ package app
 type budget struct {
 	known, rows, labels, journal, pages, queries, forms, compaction, patterns int64
 	answers                                                                   int64
+	// results are values of queries.
+	results int64
 	// ssdIndex and ssdQueue are of the cache on an SSD.
 	ssdIndex, ssdQueue int64
 }
@@ -16,6 +18,13 @@ func (b budget) forSSD(bytes int64) budget {
 	b.ssdIndex = min(bytes/(16<<10)*32, b.pages/4)
 	b.ssdQueue = b.pages / 6
 	b.pages -= b.ssdIndex + b.ssdQueue
+	return b
+}
+
+// forResults gives a part of the pages to results: so many bytes, at most half.
+func (b budget) forResults(bytes int64) budget {
+	b.results = min(bytes, b.pages/2)
+	b.pages -= b.results
 	return b
 }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/shaledb/shale/internal/journal/local"
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/read"
+	"github.com/shaledb/shale/internal/read/results"
 	"github.com/shaledb/shale/internal/store/archive"
 	"github.com/shaledb/shale/internal/store/catalog"
 	"github.com/shaledb/shale/internal/store/changes"
@@ -61,6 +62,9 @@ type EngineOptions struct {
 	// SSD is the cache on an SSD, without its memory, metrics and log; nil: none.
 	SSD *ssd.Options
 
+	// Results are the settings of the cache of results, and their memory.
+	Results results.Limits
+
 	// Retention hides and drops old rows; nil: none.
 	Retention *retention.Rules
 	// QueryTimeout is how long a query may still read a block that has left the catalogue.
@@ -98,6 +102,7 @@ type Engine struct {
 	shipper   *shipper
 	path      *write.Path
 	querier   *read.Querier
+	results   *results.Tier // nil: none
 	recent    *query.Source
 	rate      *bill.Rate // of the requests of queries to the bucket
 	expiry    *expiry
@@ -111,6 +116,8 @@ type Engine struct {
 	readOnly atomic.Pointer[model.LimitError]
 	lost     *lost
 	changes  *changes.Log // of what responses depend on
+	// resultChanges are those that kept results depend on.
+	resultChanges results.Changes
 	// deleting is held while a deletion is recorded.
 	deleting sync.Mutex
 	retrying struct {
@@ -150,7 +157,7 @@ func OpenEngine(ctx context.Context, o EngineOptions) (_ *Engine, err error) {
 		return nil, err
 	}
 	e.catalog, err = catalog.Open(ctx, o.Bucket, catalog.Options{
-		Now: o.Now, Memory: memory, Changed: e.changes.Whole, Filters: lineFilter, Registerer: o.Registerer, Logger: o.Logger,
+		Now: o.Now, Memory: memory, Changed: e.changes.Whole, Changes: &e.resultChanges, Filters: lineFilter, Registerer: o.Registerer, Logger: o.Logger,
 		Describe: func(ctx context.Context, id string, size int64) (catalog.Block, error) {
 			return compact.Describe(ctx, o.Bucket, id, size)
 		},
@@ -195,6 +202,7 @@ func OpenEngine(ctx context.Context, o EngineOptions) (_ *Engine, err error) {
 // openSources opens the tiers of the cache, the sources of series, and the read path over them.
 func (e *Engine) openSources(seed model.KeySeed, split budget) (err error) {
 	var secondary cache.Secondary
+	split = split.forResults(e.o.Results.MaxBytes)
 	if e.o.SSD != nil {
 		split = split.forSSD(e.o.SSD.MaxBytes)
 		o := *e.o.SSD
@@ -216,6 +224,11 @@ func (e *Engine) openSources(seed model.KeySeed, split budget) (err error) {
 			Registerer: e.o.Registerer, Logger: e.o.Logger,
 		})},
 		Horizon: e.o.Retention.Horizon, Warn: e.lost.warn, Now: e.o.Now, Registerer: e.o.Registerer,
+	})
+	kept := e.o.Results
+	kept.MaxBytes = split.results
+	e.results = results.New(results.Options{
+		Limits: kept, Changes: &e.resultChanges, Horizon: e.querier.Horizon, Now: e.o.Now, Registerer: e.o.Registerer,
 	})
 	return nil
 }
@@ -288,13 +301,16 @@ func (e *Engine) headOptions(seed model.KeySeed, split budget) head.Options {
 		},
 		Shipper: e.shipper, Deleter: deleter{e}, Filters: lineFilter,
 		Space: e.o.Disk, BucketApart: e.o.BucketApart, WindowBytes: e.partOfDisk(1 << 30),
-		LabelsLost: e.lost.labels, Edited: e.changes.Lists,
-		SetAside: func() {
-			e.lost.read()
-			e.changes.Whole()
-		},
+		LabelsLost: e.lost.labels, SetAside: e.setAside, Edited: e.changes.Lists, Changes: &e.resultChanges,
 		Now: e.o.Now, Registerer: e.o.Registerer, Logger: e.o.Logger,
 	}
+}
+
+// setAside notes that rows have gone.
+func (e *Engine) setAside() {
+	e.lost.read()
+	e.changes.Whole()
+	e.resultChanges.All()
 }
 
 // replay applies the batches of the journal that are not in parts to the head, and then starts the journal
@@ -352,6 +368,9 @@ func (e *Engine) Path() *write.Path { return e.path }
 
 // Querier returns the read path.
 func (e *Engine) Querier() *read.Querier { return e.querier }
+
+// Results returns the cache of results, or nil.
+func (e *Engine) Results() *results.Tier { return e.results }
 
 // Metadata emits the metadata of a metric family, or of all families of a tenant if the name is empty.
 func (e *Engine) Metadata(tenant, family string, cost *model.Cost, emit func(family string, m model.Metadata) bool) error {

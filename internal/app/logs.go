@@ -85,7 +85,7 @@ func keepPatterns(c config.Config, e *Engine, registry *prometheus.Registry) (k 
 // lokiOptions connects Loki's API to an open store.
 func lokiOptions(c config.Config, e *Engine, k *patterns.Keeper, shared api.Options, registry *prometheus.Registry) loki.Options {
 	o := loki.Options{
-		Engine:    logql.New(logql.Options{Read: e.Querier(), Watch: e.Path(), Patterns: k, Registerer: registry}),
+		Engine:    logql.New(logql.Options{Read: e.Querier(), Watch: e.Path(), Patterns: k, Results: e.Results(), Registerer: registry}),
 		Options:   shared,
 		Retention: c.Retention,
 	}

@@ -67,7 +67,7 @@ func (r upstreamMetrics) MustRegister(all ...prometheus.Collector) {
 // promOptions connects the Prometheus API to an open store.
 func promOptions(c config.Config, e *Engine, engine *promEngine, shared api.Options) prom.Options {
 	queryable := func(tenant string, q *model.Quota, cost *model.Cost) *shalepromql.Queryable {
-		return &shalepromql.Queryable{Read: e.Querier(), Tenant: tenant, Quota: q, Cost: cost}
+		return &shalepromql.Queryable{Read: e.Querier(), Tenant: tenant, Quota: q, Cost: cost, Results: e.Results()}
 	}
 	started := time.Now()
 	o := prom.Options{

@@ -157,7 +157,7 @@ func engineOptions(o *Options, registry *prometheus.Registry) (EngineOptions, *d
 	return EngineOptions{
 		FS: disk, DataDir: dataDir, Bucket: Scheduled(meter.New(b, registry), string(where.Kind), c.Requests, registry), CoalesceGap: c.Requests.Gap, Node: node,
 		MemoryBytes: c.MemoryBytes, Write: limits, Head: c.Head, Windows: c.Windows, Compact: c.Compact,
-		SSD: cached, Retention: rules, QueryTimeout: c.Query.Timeout,
+		SSD: cached, Results: c.Results, Retention: rules, QueryTimeout: c.Query.Timeout,
 		Disk: d, BucketApart: where.Kind != location.Folder || !liesIn(where.Dir, dataDir), Registerer: registry, Logger: o.Logger,
 		CheckBucket: newBucketCheck(b, where, registry, o.Logger).run,
 	}, d, nil

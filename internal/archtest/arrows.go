@@ -64,8 +64,10 @@ func rooms() []room {
 		}, "a tier holds values by key; it never knows what they mean"},
 		{"cache/admit", nil, "admission counts queries of hashes; it knows neither keys nor values, so that a simulation can run it"},
 		{"read", nil, "the read path declares its sources, and the rooms that hold series implement them"},
+		{"read/results", nil, "results are kept by what was asked; it never knows how they are computed"},
 		{"read/promql", map[string]string{
-			"read": callsRead,
+			"read":         callsRead,
+			"read/results": "values of nodes are kept",
 		}, language},
 		{"bill", nil, "budgets and prices count requests and bytes, wherever they come from"},
 		{"store/changes", nil, "changes are numbers by tenant and time; who makes them and who asks does not matter"},
@@ -94,7 +96,7 @@ func rooms() []room {
 		{"client", nil, "a client judges a server from outside, so it never imports the engine"},
 		{"terminal", nil, "text for people is made of bytes and labels, wherever they come from"},
 		{"terminal/plot", nil, "a chart is made of numbers, wherever they come from"},
-		{"config", withLocation(settings("api", "bill", "cache/ssd", "read/graphite/names", "read/graphite/policy", "read/promql", "store/compact", "store/head", "store/retention", "write", "write/logs")), "settings are plain values; app carries them into the rooms"},
+		{"config", withLocation(settings("api", "bill", "cache/ssd", "read/graphite/names", "read/graphite/policy", "read/promql", "read/results", "store/compact", "store/head", "store/retention", "write", "write/logs")), "settings are plain values; app carries them into the rooms"},
 		{"archtest", nil, "the rules of the house stand outside it"},
 	})
 }
@@ -130,6 +132,7 @@ func logqlRooms() []room {
 	return []room{
 		{"read/logql", map[string]string{
 			"read":                 "lines come from the read path",
+			"read/results":         "values of leaves are kept",
 			"heap":                 "volumes merge the chunks of a stream by time",
 			"read/logql/selection": "lines are found by it and offered to sinks",
 			"read/logql/plan":      "a metric query is evaluated by its plan",

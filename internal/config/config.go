@@ -11,6 +11,7 @@ import (
 	"github.com/shaledb/shale/internal/read/graphite/names"
 	"github.com/shaledb/shale/internal/read/graphite/policy"
 	"github.com/shaledb/shale/internal/read/promql"
+	"github.com/shaledb/shale/internal/read/results"
 	"github.com/shaledb/shale/internal/store/compact"
 	"github.com/shaledb/shale/internal/store/head"
 	"github.com/shaledb/shale/internal/store/retention"
@@ -60,13 +61,16 @@ type Config struct {
 	SSD      Place      `name:"cache.ssd" default:"" placeholder:"DIR:SIZE" help:"Folder for a cache of pages of the bucket on a local disk, and its size, such as /var/cache/shale:200GiB. It outlives restarts. The folder must not lie in the data folder. Empty: off."`
 	CacheSSD ssd.Limits `embed:""`
 
+	Results       results.Limits `embed:""`
+	ResultsMemory Share          `name:"cache.result-memory" default:"1.5%" placeholder:"SIZE" help:"Memory for results of queries: a size, or a share of the memory budget. It is taken from the share of pages, at most half of that. 0: no results are kept."`
+
 	Requests Requests `embed:""`
 
 	Lines Lines `embed:""`
 	Log   Log   `embed:""`
 
-	// MemoryBytes and DiskBytes are shares in bytes. Resolve sets them, Write.MaxInflightBytes and
-	// Query.MaxBytes.
+	// MemoryBytes and DiskBytes are shares in bytes. Resolve sets them, Write.MaxInflightBytes, Query.MaxBytes
+	// and Results.MaxBytes.
 	MemoryBytes int64 `kong:"-"`
 	DiskBytes   int64 `kong:"-"`
 

@@ -47,6 +47,7 @@ func (c *Config) Resolve(m Machine) error {
 	c.DiskBytes = c.Disk.Of(m.DiskBytes)
 	c.Write.MaxInflightBytes = c.Inflight.Of(c.MemoryBytes)
 	c.Query.MaxBytes = c.QueryBytes.Of(c.MemoryBytes)
+	c.Results.MaxBytes = c.ResultsMemory.Of(c.MemoryBytes)
 	return nil
 }
 

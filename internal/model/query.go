@@ -59,6 +59,8 @@ type Request struct {
 
 // Horizon says before which time rows have expired, where that differs among the series of a tenant.
 type Horizon struct {
+	// Times are all of these times.
+	Times []int64
 	// Latest is the greatest of these times: rows from it on are hidden in no series.
 	Latest int64
 	// Before returns the time for a series.
@@ -107,6 +109,9 @@ type Cost struct {
 	// Reach is what the response depends on. Whoever answers a part of a query from what it has kept must add
 	// what that part depends on.
 	Reach Reach
+
+	// Fresh says that nothing may be taken from results of earlier queries.
+	Fresh bool
 
 	id atomic.Uint64 // see QueryID
 

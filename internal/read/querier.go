@@ -97,6 +97,10 @@ func (q *Querier) bound(req *model.Request) (model.Request, bool) {
 	return r, r.Range.Min <= r.Range.Max
 }
 
+// Warn adds to the cost of a request what its result may lack, for a caller that has kept results and does
+// not read the rows.
+func (q *Querier) Warn(req *model.Request) { q.o.Warn(req) }
+
 // Horizon returns the time before which rows of a tenant are hidden now, and what hides more of some of its
 // series.
 func (q *Querier) Horizon(tenant string, s model.Signal) (oldest int64, h *model.Horizon) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/shaledb/shale/internal/read"
 	"github.com/shaledb/shale/internal/read/logql/patterns"
+	"github.com/shaledb/shale/internal/read/results"
 )
 
 // Options build an Engine.
@@ -18,7 +19,9 @@ type Options struct {
 	// Watch tells of lines that become durable; without it there is no Tail.
 	Watch Watcher
 	// Patterns keeps the patterns of lines that arrived; nil: all patterns come from samples.
-	Patterns   *patterns.Keeper
+	Patterns *patterns.Keeper
+	// Results keeps values of queries; nil: nothing is kept.
+	Results    *results.Tier
 	Now        func() time.Time // nil means the machine's clock
 	Registerer prometheus.Registerer
 }
@@ -29,6 +32,7 @@ type Engine struct {
 	workers  int
 	hub      *hub             // nil: no Tail
 	patterns *patterns.Keeper // nil: none
+	results  *results.Tier    // nil: none
 	now      func() time.Time
 }
 
@@ -37,7 +41,7 @@ func New(o Options) *Engine {
 	if o.Workers <= 0 {
 		o.Workers = runtime.GOMAXPROCS(0)
 	}
-	e := &Engine{read: o.Read, workers: o.Workers, patterns: o.Patterns, now: o.Now}
+	e := &Engine{read: o.Read, workers: o.Workers, patterns: o.Patterns, results: o.Results, now: o.Now}
 	if e.now == nil {
 		e.now = time.Now
 	}

@@ -59,13 +59,15 @@ func (e *Engine) Numbers(ctx context.Context, q *MetricQuery) (*Numbers, error) 
 	if q.Prepared.WantsLines() {
 		return nil, ErrInstant
 	}
+	query := *q
+	q = &query
+	if q.Quota == nil {
+		q.Quota = new(model.Quota)
+	}
+	if q.Cost == nil {
+		q.Cost = new(model.Cost)
+	}
 	quota, cost := q.Quota, q.Cost
-	if quota == nil {
-		quota = new(model.Quota)
-	}
-	if cost == nil {
-		cost = new(model.Cost)
-	}
 	r := &Numbers{Kind: ResultMatrix}
 	if q.Instant {
 		r.Kind = ResultVector
@@ -77,10 +79,12 @@ func (e *Engine) Numbers(ctx context.Context, q *MetricQuery) (*Numbers, error) 
 	run := plan.Evaluation{
 		Plan: q.Prepared.plan, KeepOrder: q.Instant && q.Prepared.plan.Ordered, Quota: quota,
 		Read: func(ctx context.Context, leaf *plan.Leaf, extent plan.Extent, top *vector.Top) (*vector.Matrix, error) {
-			x := e.selects(selection.Plan{Direction: Forward, Program: leaf.Program.Selection(), Quota: quota, Cost: cost}, leaf.Aggregation.Range.Query, q.Tenants)
-			m, err := leaf.Program.Evaluate(ctx, x, extent.Steps, q.Tenants, top)
-			r.Stats.add(x.Figures())
-			return m, err
+			return e.evaluate(ctx, q, leaf, extent.Steps, top, func(ctx context.Context, steps vector.Steps, top *vector.Top) (*vector.Matrix, error) {
+				x := e.selects(selection.Plan{Direction: Forward, Program: leaf.Program.Selection(), Quota: quota, Cost: cost}, leaf.Aggregation.Range.Query, q.Tenants)
+				m, err := leaf.Program.Evaluate(ctx, x, steps, q.Tenants, top)
+				r.Stats.add(x.Figures())
+				return m, err
+			})
 		},
 	}
 	var err error

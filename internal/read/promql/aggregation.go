@@ -27,12 +27,19 @@ type aggregation struct {
 	notes   annotations.Annotations
 	quota   *model.Quota
 	bounds  lastBounds // of histograms that were the first in their cell
+
+	// notesFirsts asks for the first keys of groups. adding is the key of the series that is being added.
+	notesFirsts bool
+	adding      model.Key
 }
 
 // group is a group of series. Groups are in upstream's order: that of their first series with a value.
 type group struct {
 	labels labels.Labels
 	cells  []cell // one for each step
+	// firsts has for each step with a value the key of the first series that has one; nil unless they are asked
+	// for.
+	firsts []model.Key
 	// histograms has one for each step too, once a histogram was added up.
 	histograms []histogramCell
 }
@@ -47,7 +54,14 @@ type cell struct {
 
 const cellBytes = 24
 
-func (n *node) cellBytes() int64 { return cellBytes * int64(n.steps()) }
+// cellBytes returns what the cells of a group take.
+func (a *aggregation) cellBytes() int64 {
+	n := int64(cellBytes)
+	if a.notesFirsts {
+		n += model.KeyBytes
+	}
+	return n * int64(a.steps())
+}
 
 func newAggregation(n *node, quota *model.Quota) *aggregation {
 	a := &aggregation{node: n, byKey: make(map[string]int), current: -1, quota: quota}
@@ -107,6 +121,9 @@ func (a *aggregation) groupOf(l model.Labels) (*group, error) {
 		}
 		i = len(a.groups)
 		a.groups = append(a.groups, group{labels: l, cells: a.newCells()})
+		if a.notesFirsts {
+			a.groups[i].firsts = make([]model.Key, a.steps())
+		}
 		a.byKey[string(a.key)] = i
 	}
 	a.current = i
@@ -133,6 +150,9 @@ func (a *aggregation) add(g *group, at []int32, values []float64) {
 		c := &g.cells[at[i]]
 		if c.count++; c.count == 1 {
 			c.value = v
+			if g.firsts != nil {
+				g.firsts[at[i]] = a.adding
+			}
 			continue
 		}
 		switch a.aggregate.Op {

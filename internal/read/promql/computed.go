@@ -28,9 +28,12 @@ type computedSet struct {
 	aggregation *aggregation // nil: no aggregation
 	labels      model.Labels // of the last computed series
 	builder     labels.ScratchBuilder
-	shown       int    // groups that were returned
-	summed      int64  // bytes charged for the sum of all series, if upstream adds them up
-	group       result // the current one
+	shown       int       // groups that were returned
+	summed      int64     // bytes charged for the sum of all series, if upstream adds them up
+	group       result    // the current one
+	collected   int64     // bytes charged for series that collect returned
+	kept        *keptNode // nil: all is computed here
+	querier     *querier
 	current     storage.Series
 	err         error
 	any         bool // a series had a value
@@ -38,6 +41,21 @@ type computedSet struct {
 
 // compute pins what a node needs. It computes when the set is walked.
 func (q *querier) compute(ctx context.Context, n *node, held *holding) storage.SeriesSet {
+	var s *computedSet
+	var err error
+	if run := q.q.openKept(n); run != nil {
+		s, err = q.pinKept(ctx, n, held, run)
+	} else {
+		s, err = q.pin(ctx, n, held)
+	}
+	if err != nil {
+		return storage.ErrSeriesSet(err)
+	}
+	return s
+}
+
+// pin pins what a node needs that is computed as a whole.
+func (q *querier) pin(ctx context.Context, n *node, held *holding) (*computedSet, error) {
 	req := q.q.request(n.first, n.last, n.selector.LabelMatchers)
 	from := req.Range.Min
 	if req.Range.Min <= req.Range.Max {
@@ -49,19 +67,22 @@ func (q *querier) compute(ctx context.Context, n *node, held *holding) storage.S
 	req.Unlabelled = n.oneGroup() && n.call == nil
 	rows, err := q.q.Read.Select(ctx, req)
 	if err != nil {
-		return storage.ErrSeriesSet(err)
+		return nil, err
 	}
-	s := &computedSet{ctx: ctx, n: n, held: held, q: q.q, from: &prefetch{set: rows, quota: q.q.Quota, from: from}, windows: newWindows(n, q.q.Quota)}
+	s := &computedSet{ctx: ctx, n: n, held: held, q: q.q, querier: q, from: &prefetch{set: rows, quota: q.q.Quota, from: from}, windows: newWindows(n, q.q.Quota)}
 	q.open = append(q.open, s.from)
 	if n.aggregate != nil {
 		s.aggregation = newAggregation(n, q.q.Quota)
 	}
-	return s
+	return s, nil
 }
 
 func (s *computedSet) Next() bool {
 	if s.err != nil {
 		return false
+	}
+	if s.kept != nil {
+		return s.nextKept()
 	}
 	if s.aggregation != nil {
 		return s.nextGroup()
@@ -108,7 +129,7 @@ func (s *computedSet) nextGroup() bool {
 
 // release drops the cells of a group and returns what they held.
 func (s *computedSet) release(g *group) int64 {
-	bytes := s.n.cellBytes()
+	bytes := s.aggregation.cellBytes()
 	for i := range g.histograms {
 		bytes += histogramCellBytes + g.histograms[i].held
 	}
@@ -118,6 +139,7 @@ func (s *computedSet) release(g *group) int64 {
 
 // add adds the last computed series to its group.
 func (s *computedSet) add() error {
+	s.aggregation.adding = s.from.key
 	g, err := s.aggregation.groupOf(s.labels)
 	if err != nil {
 		return err

@@ -31,6 +31,9 @@ type node struct {
 	// first and last are the bounds of the samples that upstream reads. All windows are in between.
 	first, last int64
 
+	// text is the expression, which names kept values.
+	text string
+
 	// dropsName says that the function drops the name of the metric, delayed that upstream does so at the end
 	// of the query.
 	dropsName, delayed bool
@@ -212,7 +215,7 @@ func (n *node) oneGroup() bool {
 // selectorOf returns the selector that replaces a node. It keeps the node's position in the text.
 func (t *replacer) selectorOf(n *node, e parser.Expr) parser.Expr {
 	m := labels.MustNewMatcher(labels.MatchEqual, model.NameLabel, e.String()) // shown in traces
-	t.nodes[m] = n
+	t.nodes[m], n.text = n, m.Value
 	return &parser.VectorSelector{Name: m.Value, LabelMatchers: []*labels.Matcher{m}, PosRange: e.PositionRange()}
 }
 

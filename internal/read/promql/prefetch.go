@@ -22,7 +22,8 @@ type prefetch struct {
 	err     error // the reader's error, once filled is closed
 
 	current *batch
-	index   int // in it
+	index   int       // in it
+	key     model.Key // of the last series
 }
 
 // batch is series that were read together.
@@ -34,7 +35,10 @@ type batch struct {
 }
 
 // batchSeries says where the rows and the labels of a series end, and how many of its rows are early.
-type batchSeries struct{ rows, labels, early int }
+type batchSeries struct {
+	rows, labels, early int
+	key                 model.Key
+}
 
 // bytesBounded reports whether the batch may get another series.
 func (b *batch) bytesBounded() bool {
@@ -127,7 +131,7 @@ func (p *prefetch) fill(ctx context.Context, b *batch, most int) (more bool, err
 			return false, err
 		}
 		b.labels = append(b.labels, p.set.Labels()...)
-		b.series = append(b.series, batchSeries{b.rows.Len(), len(b.labels), early})
+		b.series = append(b.series, batchSeries{b.rows.Len(), len(b.labels), early, p.set.Key()})
 		b.bytes += p.set.Charged()
 	}
 	return p.unread, p.set.Err()
@@ -189,6 +193,7 @@ func (p *prefetch) next(ctx context.Context) (l model.Labels, rows model.Rows, e
 	}
 	end := b.series[p.index]
 	p.index++
+	p.key = end.key
 	return b.labels[begin.labels:end.labels], rowsBetween(&b.rows, begin.rows, end.rows), end.early, true
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/read"
+	"github.com/shaledb/shale/internal/read/results"
 )
 
 // Queryable reads the data of one tenant under one quota. Make one for each query, with the quota and the
@@ -21,6 +22,8 @@ type Queryable struct {
 	Tenant string
 	Quota  *model.Quota
 	Cost   *model.Cost
+	// Results keeps values of nodes; nil: everything is computed.
+	Results *results.Tier
 }
 
 // Querier returns a querier over [mint, maxt] milliseconds. It opens nothing yet.

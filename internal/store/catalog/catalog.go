@@ -32,7 +32,9 @@ type Options struct {
 	// Changed is called each time that queries see another state of the catalogue; nil: none is called. It
 	// must not wait, or call the catalogue.
 	Changed func()
-
+	// Changes is told of rows that come or go in queries by what other processes commit, and by deletions.
+	// It may be nil.
+	Changes Changes
 	// Filters compiles the filters of deletions. Nil: they hide nothing, see [del.Deletion.Compile].
 	Filters del.Compiler
 
@@ -48,6 +50,7 @@ type Catalog struct {
 	describe func(ctx context.Context, id string, size int64) (Block, error)
 	filters  del.Compiler
 	changed  func()
+	changes  Changes // may be nil
 	now      func() int64
 	log      *slog.Logger
 	metrics  *metrics
@@ -129,7 +132,7 @@ func Open(ctx context.Context, b bucket.Bucket, o Options) (*Catalog, error) {
 		o.Changed = func() {}
 	}
 	c := &Catalog{
-		changed: o.Changed, b: b, memory: o.Memory, describe: o.Describe, filters: o.Filters, now: o.Now, log: o.Logger, records: map[string]*commit{}, holder: map[string]*commit{}, doubled: map[string]bool{},
+		changed: o.Changed, changes: o.Changes, b: b, memory: o.Memory, describe: o.Describe, filters: o.Filters, now: o.Now, log: o.Logger, records: map[string]*commit{}, holder: map[string]*commit{}, doubled: map[string]bool{},
 		uploading: map[string]int{}, gone: map[string]bool{}, deleting: map[string]chan struct{}{}, markers: map[string][]string{},
 		claims: map[string]map[string]time.Time{}, strays: map[string]Block{}, lost: map[string]bool{}, damaged: map[string]bool{}, copied: map[string]bool{},
 		names: map[string]string{}, covered: map[journal]*commit{}, boot: nonce(),
@@ -275,7 +278,9 @@ func (c *Catalog) publish() {
 	for _, b := range c.strays {
 		v.strays = append(v.strays, b)
 	}
-	c.view.Store(v)
+	if old := c.view.Swap(v); old != nil && c.changes != nil {
+		c.tell(old, v)
+	}
 	c.changed()
 }
 

@@ -48,6 +48,7 @@ func (c *Catalog) put(ctx context.Context, r *commit) error {
 	if err := c.b.Put(ctx, recordName(r.id), strings.NewReader(string(data)), int64(len(data))); err != nil {
 		return err
 	}
+	stored.ours = true
 	c.know(stored)
 	c.keep(ctx, stored, data)
 	return nil

@@ -103,6 +103,8 @@ type commit struct {
 	attempt string
 	covered []Coverage
 	skipped []Skip
+	// ours says that this process has written the record.
+	ours bool
 }
 
 func (c *commit) encode() ([]byte, error) {

@@ -205,6 +205,7 @@ func (c *Catalog) createShip(ctx context.Context, r *commit) (done bool, err err
 		result = shipLostAck
 	}
 	c.metrics.ships.WithLabelValues(result).Inc()
+	stored.ours = true
 	c.know(stored)
 	c.keep(ctx, stored, data)
 	return true, nil

@@ -32,6 +32,9 @@ func (h *Head) Apply(seq uint64, b *model.Batch) {
 		h.wake()
 	}
 	h.mu.Unlock()
+	if h.o.Changes != nil {
+		h.o.Changes.Applied(b)
+	}
 	h.retireStale(tenant, b)
 	h.reportCrowded(noRoomFor)
 }

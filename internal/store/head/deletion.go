@@ -40,6 +40,14 @@ type fence struct {
 // applyControl takes a control record, whose body the caller of the journal has checked. What has been
 // buffered so far is sealed, so that no run has rows of both sides.
 func (h *Head) applyControl(seq uint64, b *model.Batch) {
+	d := h.changeFences(seq, b)
+	if d != nil && h.o.Changes != nil {
+		h.o.Changes.Range(d.Signal, d.Range, func(tenant string) bool { return tenant == d.Tenant })
+	}
+}
+
+// changeFences carries out a control record, and returns the deletion that it is about, or nil.
+func (h *Head) changeFences(seq uint64, b *model.Batch) (about *deletion.Deletion) {
 	d, cancelled, err := deletion.ParseControl(b.Control, h.o.Filters)
 	if err != nil {
 		h.o.Logger.Error("skipping a control record of the journal that cannot be read", "record", seq, "err", err)
@@ -47,7 +55,7 @@ func (h *Head) applyControl(seq uint64, b *model.Batch) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.mu.shut { // the next start replays it
-		return
+		return nil
 	}
 	h.mu.applied = seq
 	switch {
@@ -57,17 +65,20 @@ func (h *Head) applyControl(seq uint64, b *model.Batch) {
 		h.mu.buffers.endRuns()
 		f := &fence{Fence: query.Fence{Seq: seq, Deletion: &d}, began: h.o.Now()}
 		h.mu.fences = append(slices.Clip(h.mu.fences), f)
+		about = &d
 	default:
 		// A copy, because queries may hold the fence.
 		h.mu.fences = slices.Clone(h.mu.fences)
 		for i, f := range h.mu.fences {
 			if f.Deletion.Request == cancelled {
 				h.mu.fences[i] = &fence{Fence: f.Fence, cancelled: true, began: f.began}
+				about = f.Deletion
 			}
 		}
 	}
 	h.mu.control = seq
 	h.wake()
+	return about
 }
 
 // fences returns the fences in the order of the journal. They must not be changed.

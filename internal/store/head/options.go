@@ -59,10 +59,20 @@ type Options struct {
 	// Edited is called each time that queries see another set of parts; nil: none is called. It must not
 	// wait. The rows are the same, and labels of series without rows may have gone.
 	Edited func()
+	// Changes is told of changes once queries see them. It may be nil.
+	Changes Changes
 	// Now gives the time in Unix nanoseconds; nil means the machine's clock.
 	Now        func() int64
 	Registerer prometheus.Registerer
 	Logger     *slog.Logger
+}
+
+// Changes is told of changes of the rows that queries see, before they are acknowledged.
+type Changes interface {
+	// Applied says that queries see the rows of a batch. It must not keep the batch.
+	Applied(b *model.Batch)
+	// Range says that rows of a signal in a range have come or gone. has says whether that concerns a tenant.
+	Range(s model.Signal, r model.TimeRange, has func(tenant string) bool)
 }
 
 // Limits bound what tenants may create. Zero values take the defaults that are named. The tags make the

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -177,8 +178,14 @@ func (r *Rules) Horizon(tenant string, s model.Signal, now int64) (oldest int64,
 
 // horizon is apart so that requests without rules allocate nothing.
 func (r *Rules) horizon(p Policy, now int64) *model.Horizon {
+	times := []int64{Before(now, p.rest)}
+	for _, c := range p.rules {
+		if t := Before(now, c.keep); !slices.Contains(times, t) {
+			times = append(times, t)
+		}
+	}
 	return &model.Horizon{
-		Latest: Before(now, p.Least),
+		Times: times, Latest: Before(now, p.Least),
 		Before: func(l model.Labels) int64 { return Before(now, p.Keep(l)) },
 		Group: func(group string) (int64, bool) {
 			keep, ok := r.KeepOf(group)

@@ -2,6 +2,7 @@ package vector
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/shaledb/shale/internal/model"
 )
@@ -52,14 +53,9 @@ func (j *Joined) Add(quota *model.Quota, m *Matrix, from int) error {
 		}
 		if !known {
 			to = len(j.m.Series)
-			series, err := newSeries(quota, s.Labels, j.m.Steps.Count)
-			if err == nil {
-				err = quota.TakeBytes(joinedBytes + int64(len(s.Labels)))
-			}
-			if err != nil {
+			if err := j.begin(quota, s.Labels); err != nil {
 				return err
 			}
-			j.m.Series, j.next = append(j.m.Series, series), append(j.next, 0)
 		}
 		copied := &j.m.Series[to]
 		for step := range s.Present.All() {
@@ -69,6 +65,62 @@ func (j *Joined) Add(quota *model.Quota, m *Matrix, from int) error {
 	}
 	m.Release(quota)
 	return nil
+}
+
+// begin adds a series without values.
+func (j *Joined) begin(quota *model.Quota, labels model.Labels) error {
+	series, err := newSeries(quota, labels, j.m.Steps.Count)
+	if err == nil {
+		err = quota.TakeBytes(joinedBytes + int64(len(labels)))
+	}
+	if err == nil {
+		j.m.Series, j.next = append(j.m.Series, series), append(j.next, 0)
+	}
+	return err
+}
+
+// Copy adds n steps of a matrix, which stays as it is, from step at of it on. The first of them is step from.
+// No two series of m have the same labels.
+func (j *Joined) Copy(quota *model.Quota, m *Matrix, at, n, from int) error {
+	for i := range m.Series {
+		s := &m.Series[i]
+		to, known := -1, false
+		for step := at; step < at+n; step++ {
+			if !s.Present.Has(step) {
+				continue
+			}
+			if to < 0 {
+				if to, known = j.at[string(s.Labels)]; !known {
+					to = len(j.m.Series)
+					if err := j.begin(quota, s.Labels); err != nil {
+						return err
+					}
+					j.at[string(s.Labels)] = to
+				}
+			}
+			j.m.Series[to].Values[from+step-at] = s.Values[step]
+			j.m.Series[to].Present.Add(from + step - at)
+		}
+	}
+	return nil
+}
+
+// Cut returns a copy of some steps of a matrix, which shares only labels with it.
+func (m *Matrix) Cut(from, count int) *Matrix {
+	out := &Matrix{Steps: m.Steps.Part(from, count)}
+	for i := range m.Series {
+		s := &m.Series[i]
+		present := NewSet(count)
+		for step := range count {
+			if s.Present.Has(from + step) {
+				present.Add(step)
+			}
+		}
+		if !present.IsEmpty() {
+			out.Series = append(out.Series, Series{s.Labels, slices.Clone(s.Values[from : from+count]), present})
+		}
+	}
+	return out
 }
 
 // Matrix returns the matrix, whose series are sorted by labels. The memory of the joining stays charged until

@@ -1,0 +1,103 @@
+package logql
+
+import (
+	"context"
+
+	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/read/logql/plan"
+	"github.com/shaledb/shale/internal/read/logql/syntax"
+	"github.com/shaledb/shale/internal/read/logql/vector"
+	"github.com/shaledb/shale/internal/read/results"
+)
+
+// evaluateLeaf evaluates a leaf at some steps. See [plan.Evaluation].
+type evaluateLeaf func(ctx context.Context, steps vector.Steps, top *vector.Top) (*vector.Matrix, error)
+
+// evaluate evaluates a leaf, and takes the values that are kept.
+func (e *Engine) evaluate(ctx context.Context, q *MetricQuery, leaf *plan.Leaf, steps vector.Steps, top *vector.Top, evaluate evaluateLeaf) (*vector.Matrix, error) {
+	if run := e.open(q, leaf, steps); run != nil {
+		before := q.Quota.Charged()
+		m, err := joinKept(ctx, run, q.Quota, steps, evaluate)
+		if err == nil {
+			e.warn(q, leaf, steps)
+			return m, nil
+		}
+		if ctx.Err() != nil {
+			return nil, err
+		}
+		// The error of a piece may not be the one that the whole has, and the whole needs less memory if its
+		// series need not be held together.
+		q.Quota.Revert(before)
+		if model.NeedsMoreMemory(err) {
+			run.Refuse()
+		}
+	}
+	return evaluate(ctx, steps, top)
+}
+
+// open looks for kept values of a leaf. It returns nil if the leaf is evaluated as a whole.
+func (e *Engine) open(q *MetricQuery, leaf *plan.Leaf, steps vector.Steps) *results.Run {
+	a := leaf.Aggregation
+	switch {
+	case e.results == nil || q.Cost.Fresh || q.Cost.Bill != nil:
+		return nil
+	case a.Op == syntax.StddevOverTime || a.Op == syntax.StdvarOverTime:
+		// Their last bits depend on the order of workers.
+		return nil
+	}
+	offset := int64(a.Range.Offset)
+	return e.results.Open(&results.Leaf{
+		Tenants: q.Tenants, Signal: model.Logs, Text: leaf.Text, Before: int64(a.Range.Range) + offset, After: -offset,
+	}, results.Steps(steps), q.Cost.QueryID())
+}
+
+// warn adds the warnings that reading the rows of a leaf would have added.
+func (e *Engine) warn(q *MetricQuery, leaf *plan.Leaf, steps vector.Steps) {
+	offset := int64(leaf.Aggregation.Range.Offset)
+	r := model.TimeRange{Min: steps.Start - offset - int64(leaf.Aggregation.Range.Range), Max: steps.Time(steps.Count-1) - offset}
+	for _, tenant := range q.Tenants {
+		e.read.Warn(&model.Request{Tenant: tenant, Signal: model.Logs, Family: model.Text, Range: r, Quota: q.Quota, Cost: q.Cost})
+	}
+}
+
+// joinKept joins kept values and those of the steps between them. It keeps the latter where that is possible.
+func joinKept(ctx context.Context, run *results.Run, quota *model.Quota, steps vector.Steps, evaluate evaluateLeaf) (*vector.Matrix, error) {
+	if len(run.Pieces) == 1 && run.Pieces[0].Value == nil {
+		m, err := evaluate(ctx, steps, nil)
+		if err == nil {
+			keepMatrix(run, &run.Pieces[0], m)
+		}
+		return m, err
+	}
+	whole := vector.NewJoined(steps)
+	for i := range run.Pieces {
+		p := &run.Pieces[i]
+		if p.Value != nil {
+			if err := whole.Copy(quota, p.Value.(*vector.Matrix), p.At, p.To-p.From, p.From); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		m, err := evaluate(ctx, steps.Part(p.From, p.To-p.From), nil)
+		if err == nil {
+			keepMatrix(run, p, m)
+			err = whole.Add(quota, m, p.From)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return whole.Matrix(), nil
+}
+
+// keepMatrix keeps the value of a piece.
+func keepMatrix(run *results.Run, p *results.Piece, m *vector.Matrix) {
+	if m.Size() > run.MaxBytes() {
+		run.Refuse()
+		return
+	}
+	run.Keep(p, func(from, to int) (any, int64) {
+		part := m.Cut(from-p.From, to-from)
+		return part, part.Size()
+	})
+}
