@@ -35,6 +35,8 @@ func logLoads() []*load {
 			speaks: "logs", only: isVictoriaLogs, run: logsCounts(6, true), long: true, columns: []string{"line-B", "disk/raw"}, more: logCountReport("logs-metrics-exploded")},
 		{name: "drilldown", about: "Lines of 400 streams over a week; the requests of Logs Drilldown over an hour, a day and a week",
 			speaks: "logs", only: speaksLoki, run: drilldown, long: true, columns: []string{"line-B", "disk/raw"}, more: drilldownReport},
+		{name: dashboardRefreshLoad, about: "A dashboard of 20 panels over a day of lines and samples, refreshed each 10 s for 10 minutes: cold, warm, with late data, after a restart",
+			speaks: "logs", only: isThisTree, run: dashboard, long: true, columns: []string{"line-B", "disk/raw"}, more: dashboardReport},
 		{name: requestsLoad, about: "Cold queries of metrics and lines in S3 with 20 and 100 ms added, with stalled requests, and 20 at once; needs versitygw",
 			speaks: "logs", only: isThisTree, run: requestsS3, long: true, columns: []string{"line-B", "disk/raw"}, more: requestReport},
 		{name: "logs-streams-10k", about: "Lines of 10,000 streams over a week; names and values of labels, and series",
