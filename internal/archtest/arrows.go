@@ -65,10 +65,7 @@ func rooms() []room {
 		{"cache/admit", nil, "admission counts queries of hashes; it knows neither keys nor values, so that a simulation can run it"},
 		{"read", nil, "the read path declares its sources, and the rooms that hold series implement them"},
 		{"read/results", nil, "results are kept by what was asked; it never knows how they are computed"},
-		{"read/promql", map[string]string{
-			"read":         callsRead,
-			"read/results": "values of nodes are kept",
-		}, language},
+		{"read/promql", map[string]string{"read": callsRead, "read/results": "values of nodes are kept"}, language},
 		{"bill", nil, "budgets and prices count requests and bytes, wherever they come from"},
 		{"store/changes", nil, "changes are numbers by tenant and time; who makes them and who asks does not matter"},
 		{"api/answer", nil, "an answer is bytes and what they depend on; how it was computed does not matter"},
