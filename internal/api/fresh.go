@@ -8,7 +8,7 @@ func (r *Request) wantsFresh() bool {
 	if r.Form.Get("cache") == "false" {
 		return true
 	}
-	for directive := range strings.SplitSeq(r.Header.Get("Cache-Control"), ",") {
+	for directive := range strings.SplitSeq(strings.Join(r.Header.Values("Cache-Control"), ","), ",") {
 		switch strings.ToLower(strings.TrimSpace(directive)) {
 		case "no-cache", "no-store":
 			return true

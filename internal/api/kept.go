@@ -28,17 +28,12 @@ type Kept struct {
 	Align func(url.Values)
 }
 
-// mayShare reports whether the response may be that of an equal request. A client refuses that by the header
-// Cache-Control: no-cache, and gets a response that is computed for it alone.
+// mayShare reports whether the response may be that of an equal request. A client refuses that, see
+// [Request.wantsFresh], and gets a response that is computed for it alone.
 func (c *call) mayShare() bool {
 	k := c.e.Kept
-	if k == nil || c.o.Answers == nil || c.preflight() || c.r.Form.Get("explain") != "" {
+	if k == nil || c.o.Answers == nil || c.preflight() || c.r.Form.Get("explain") != "" || c.r.Cost.Fresh {
 		return false
-	}
-	for _, v := range c.r.Header.Values("Cache-Control") {
-		if strings.Contains(v, "no-cache") || strings.Contains(v, "no-store") {
-			return false
-		}
 	}
 	// The text of an error may tell that a body is not a form.
 	if c.r.Method == http.MethodPost && !strings.HasPrefix(c.r.Header.Get("Content-Type"), formType) {

@@ -25,7 +25,7 @@ func (c *call) awaitMemory() error {
 	c.hasTurn = false
 	refused, began := c.r.Quota, time.Now()
 	// The cost is that of the attempt that succeeds.
-	c.r.Cost = &model.Cost{Spend: c.r.Cost.Spend}
+	c.r.Cost = &model.Cost{Spend: c.r.Cost.Spend, Fresh: c.r.Cost.Fresh}
 	if c.out.cost != nil {
 		c.out.cost = c.r.Cost
 	}

@@ -309,8 +309,8 @@ func (e *Engine) headOptions(seed model.KeySeed, split budget) head.Options {
 // setAside notes that rows have gone.
 func (e *Engine) setAside() {
 	e.lost.read()
-	e.changes.Whole()
 	e.resultChanges.All()
+	e.changes.Whole() // last, since answers are made of results
 }
 
 // replay applies the batches of the journal that are not in parts to the head, and then starts the journal

@@ -97,9 +97,12 @@ func (q *Querier) bound(req *model.Request) (model.Request, bool) {
 	return r, r.Range.Min <= r.Range.Max
 }
 
-// Warn adds to the cost of a request what its result may lack, for a caller that has kept results and does
-// not read the rows.
-func (q *Querier) Warn(req *model.Request) { q.o.Warn(req) }
+// Kept is for a caller that has kept results and does not read the rows. It adds to the cost of the request
+// what reading them would have added: what the response depends on, and what it may lack.
+func (q *Querier) Kept(req *model.Request) {
+	r, _ := q.bound(req)
+	r.Cost.Reach.AddRows(r.Signal, r.Range)
+}
 
 // Horizon returns the time before which rows of a tenant are hidden now, and what hides more of some of its
 // series.

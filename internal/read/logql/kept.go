@@ -19,7 +19,7 @@ func (e *Engine) evaluate(ctx context.Context, q *MetricQuery, leaf *plan.Leaf, 
 		before := q.Quota.Charged()
 		m, err := joinKept(ctx, run, q.Quota, steps, evaluate)
 		if err == nil {
-			e.warn(q, leaf, steps)
+			e.note(q, leaf, steps)
 			return m, nil
 		}
 		if ctx.Err() != nil {
@@ -51,12 +51,12 @@ func (e *Engine) open(q *MetricQuery, leaf *plan.Leaf, steps vector.Steps) *resu
 	}, results.Steps(steps), q.Cost.QueryID())
 }
 
-// warn adds the warnings that reading the rows of a leaf would have added.
-func (e *Engine) warn(q *MetricQuery, leaf *plan.Leaf, steps vector.Steps) {
+// note adds to the cost what reading the rows of a leaf would have added.
+func (e *Engine) note(q *MetricQuery, leaf *plan.Leaf, steps vector.Steps) {
 	offset := int64(leaf.Aggregation.Range.Offset)
 	r := model.TimeRange{Min: steps.Start - offset - int64(leaf.Aggregation.Range.Range), Max: steps.Time(steps.Count-1) - offset}
 	for _, tenant := range q.Tenants {
-		e.read.Warn(&model.Request{Tenant: tenant, Signal: model.Logs, Family: model.Text, Range: r, Quota: q.Quota, Cost: q.Cost})
+		e.read.Kept(&model.Request{Tenant: tenant, Signal: model.Logs, Family: model.Text, Range: r, Quota: q.Quota, Cost: q.Cost})
 	}
 }
 

@@ -130,7 +130,7 @@ func (q *querier) pinKept(ctx context.Context, n *node, held *holding, run *resu
 		s.kept.sets = append(s.kept.sets, part)
 	}
 	if len(run.Pieces) > 1 || run.Pieces[0].Value != nil {
-		q.q.Read.Warn(q.q.request(n.first, n.last, n.selector.LabelMatchers))
+		q.q.Read.Kept(q.q.request(n.first, n.last, n.selector.LabelMatchers))
 	}
 	return s, nil
 }
