@@ -45,8 +45,6 @@ func (f nameFinder) Expand(ctx context.Context, q *graphite.Query, pattern strin
 // graphiteOptions connects Graphite's API to an open store.
 func graphiteOptions(found *names.Finder, e *Engine, files *policies, shared api.Options) graphiteapi.Options {
 	of := func() func(string) (policy.Policy, error) { return files.Policies().Of }
-	return graphiteapi.Options{
-		Options: shared, Names: found, Functions: graphiteapi.Described(graphite.Table()),
-		Render: graphite.New(graphite.Options{Read: e.Querier(), Finder: nameFinder{found}, Policies: of}),
-	}
+	engine := graphite.New(graphite.Options{Read: e.Querier(), Finder: nameFinder{found}, Policies: of})
+	return graphiteapi.Options{Options: shared, Names: found, Tags: engine, Functions: graphiteapi.Described(graphite.Table()), Render: engine}
 }

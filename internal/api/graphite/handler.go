@@ -33,7 +33,7 @@ func (h *Handler) Routes(mux *http.ServeMux) {
 	inJSON.WriteError = writeJSON
 	for _, prefix := range []string{"", Below} {
 		h.pipeline.Mount(mux, &d, paths(prefix, h.endpoints()))
-		h.pipeline.Mount(mux, &inJSON, paths(prefix, h.jsonEndpoints()))
+		h.pipeline.Mount(mux, &inJSON, paths(prefix, append(h.jsonEndpoints(), h.tagEndpoints()...)))
 	}
 	h.pipeline.Mount(mux, &d, paths(Below, h.prefixedEndpoints()))
 }

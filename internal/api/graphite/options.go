@@ -5,6 +5,8 @@ import "github.com/shaledb/shale/internal/api"
 // Options build a Handler.
 type Options struct {
 	api.Options
+	// Tags answers questions about tags.
+	Tags Tags
 	// Names finds the names of series without tags.
 	Names Finder
 	// Functions are those that targets may call, for /functions.
