@@ -138,11 +138,12 @@ func (s *servers) mount(c config.Config, e *Engine, registry *prometheus.Registr
 	s.http.names = newFinder(&c, e, shared.Pool, registry)
 	graphiteapi.New(graphiteOptions(s.http.names, e, s.policies, shared)).Routes(mux)
 	s.http.mux.Store(mux)
-	if c.GraphiteListen == "" && c.GraphitePickleListen == "" {
+	if c.GraphiteListen == "" && c.GraphitePickleListen == "" && c.GraphiteProtobufListen == "" {
 		return nil
 	}
 	s.graphite, err = graphite.New(graphite.Options{
-		Listen: c.GraphiteListen, PickleListen: c.GraphitePickleListen, Sink: e.Path(), MaxConnections: c.Connections, Registerer: registry, Logger: log,
+		Listen: c.GraphiteListen, PickleListen: c.GraphitePickleListen, ProtobufListen: c.GraphiteProtobufListen,
+		ProxyProtocol: c.GraphiteProxyProtocol.On(), Sink: e.Path(), MaxConnections: c.Connections, Registerer: registry, Logger: log,
 	})
 	if err != nil {
 		return err

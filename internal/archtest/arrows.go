@@ -192,7 +192,7 @@ func writeRooms() []room {
 		{"write/logs", receiver(), "streams and lines are the same in every protocol of logs"},
 		{"write/receive", receiver("write/body"), "the skin of the receivers knows no protocol"},
 		{"write/wire", nil, "only receivers read protobuf"},
-		{"write/graphite", receiver("write/graphite/pickle", "write/receive"), protocol},
+		{"write/graphite", receiver("write/graphite/pickle", "write/receive", "write/wire"), protocol},
 		{"write/graphite/pickle", nil, "pickle is bytes to values"},
 		{"write/promwrite", receiver("write/body", "write/receive", "write/wire"), protocol},
 		{"write/lokipush", receiver("write/body", "write/receive", "write/logs", "write/wire"), protocol},

@@ -32,6 +32,9 @@ type Config struct {
 	// Pickles need their own port, since no mark tells them from lines.
 	GraphitePickleListen string `name:"graphite-pickle-listen" default:"127.0.0.1:2004" placeholder:"HOST:PORT" help:"TCP address for Graphite pickles, which carbon relays send. Empty: off."`
 
+	GraphiteProtobufListen string `name:"graphite-protobuf-listen" default:"" placeholder:"HOST:PORT" help:"TCP address for Graphite points as protobuf messages of carbon, such as 127.0.0.1:2005. Empty: off."`
+	GraphiteProxyProtocol  Switch `name:"graphite-proxy-protocol" default:"off" placeholder:"on|off" help:"Take the address of a Graphite sender over TCP from the PROXY protocol (version 1 or 2) that a proxy such as HAProxy speaks. Connections without it are closed."`
+
 	Memory Share `name:"memory" default:"50%" placeholder:"SIZE" help:"Memory budget of the process, which sizes every buffer and cache: a size, or a share of the limit of the cgroup (v1 or v2) or else of the machine."`
 	Disk   Share `name:"disk" default:"90%" placeholder:"SIZE" help:"Largest size of the data folder: a size, or a share of its file system. Beyond it writes get 503."`
 

@@ -42,6 +42,12 @@ func rules() []rule {
 			}
 			return hostPort(c.GraphitePickleListen)
 		}},
+		{"graphite-protobuf-listen", func(c *Config) error {
+			if c.GraphiteProtobufListen == "" {
+				return nil
+			}
+			return hostPort(c.GraphiteProtobufListen)
+		}},
 		{"memory", func(c *Config) error {
 			if !c.Memory.IsPart() && c.Memory.Of(0) < minMemory {
 				return fmt.Errorf("%s is too small: must be at least %s", c.Memory, Size(minMemory))

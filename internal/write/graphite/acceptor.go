@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/pires/go-proxyproto"
+
 	"github.com/shaledb/shale/internal/model"
 )
 
@@ -17,6 +19,25 @@ type acceptor struct {
 	serve func(net.Conn)
 	// conns has the open connections. The mutex of l guards it.
 	conns map[net.Conn]struct{}
+}
+
+// proxyTimeout bounds how long the header of a proxy may take to arrive. Proxies send it at once.
+const proxyTimeout = 10 * time.Second
+
+func (l *Listener) newAcceptor(ln net.Listener, serve func(net.Conn)) *acceptor {
+	if l.o.ProxyProtocol {
+		ln = &proxyproto.Listener{Listener: ln, ReadHeaderTimeout: proxyTimeout}
+	}
+	return &acceptor{l: l, ln: ln, serve: serve, conns: map[net.Conn]struct{}{}}
+}
+
+// direct returns the address of the other end of a connection, which may be a proxy. Unlike RemoteAddr it
+// does not wait for a header.
+func direct(nc net.Conn) string {
+	if p, ok := nc.(*proxyproto.Conn); ok {
+		nc = p.Raw()
+	}
+	return nc.RemoteAddr().String()
 }
 
 // openBoth binds a TCP and a UDP socket to the same address and port.
@@ -79,7 +100,7 @@ func (a *acceptor) admit(nc net.Conn) {
 	defer l.mu.Unlock()
 	if l.closed || len(a.conns) >= l.o.MaxConnections {
 		l.metrics.refused.Inc()
-		l.log.failure("connection refused: too many are open", "peer", nc.RemoteAddr().String(), "limit", l.o.MaxConnections)
+		l.log.failure("connection refused: too many are open", "peer", direct(nc), "limit", l.o.MaxConnections)
 		nc.Close()
 		return
 	}

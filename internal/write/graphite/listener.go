@@ -13,16 +13,16 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// Listener receives Graphite plaintext on one address, over TCP and UDP, and pickles on another. Its
-// points belong to the default tenant.
+// Listener receives Graphite plaintext on one address, over TCP and UDP, and pickles and protobuf
+// messages on others. Its points belong to the default tenant.
 type Listener struct {
 	o      Options
 	tenant string
-	// text and pickle accept the connections of plaintext and of pickles. Either may be nil. udp is nil
-	// without plaintext.
-	text, pickle *acceptor
-	udp          *net.UDPConn
-	drops        socketDrops
+	// text, pickle and protobuf accept the connections of a protocol. Each may be nil. udp is nil without
+	// plaintext.
+	text, pickle, protobuf *acceptor
+	udp                    *net.UDPConn
+	drops                  socketDrops
 
 	chunks       pool[chunk, *chunk]
 	frameBuffers pool[frameBuffer, *frameBuffer]
@@ -56,7 +56,7 @@ const maxPooled = 1 << 20
 // [model.ErrInvalid].
 func New(o Options) (*Listener, error) {
 	o.setDefaults()
-	if o.Listen == "" && o.PickleListen == "" {
+	if o.Listen == "" && o.PickleListen == "" && o.ProtobufListen == "" {
 		return nil, fmt.Errorf("%w: graphite: no address to listen on", model.ErrInvalid)
 	}
 	l := &Listener{
@@ -68,15 +68,25 @@ func New(o Options) (*Listener, error) {
 		if err != nil {
 			return nil, err
 		}
-		l.text = &acceptor{l: l, ln: tcp, serve: l.serveLines, conns: map[net.Conn]struct{}{}}
+		l.text = l.newAcceptor(tcp, l.serveLines)
 		l.udp, l.drops.socket = udp, udp
 	}
-	if o.PickleListen != "" {
-		ln, err := openTCP(o.PickleListen)
+	for _, f := range []struct {
+		address string
+		to      **acceptor
+		frames  func() *frames
+	}{
+		{o.PickleListen, &l.pickle, func() *frames { return &l.metrics.pickle }},
+		{o.ProtobufListen, &l.protobuf, func() *frames { return &l.metrics.protobuf }},
+	} {
+		if f.address == "" {
+			continue
+		}
+		ln, err := openTCP(f.address)
 		if err != nil {
 			return nil, errors.Join(err, l.closeSockets())
 		}
-		l.pickle = &acceptor{l: l, ln: ln, serve: l.servePickles, conns: map[net.Conn]struct{}{}}
+		*f.to = l.newAcceptor(ln, func(nc net.Conn) { l.serveFrames(f.frames(), nc) })
 	}
 	l.metrics = newMetrics(o.Registerer, l.drops.total)
 	l.buffers.free.Store(o.MaxBufferBytes)
@@ -91,6 +101,9 @@ func (l *Listener) Addr() net.Addr { return l.text.addr() }
 // PickleAddr returns the address for pickles, or nil if there is none.
 func (l *Listener) PickleAddr() net.Addr { return l.pickle.addr() }
 
+// ProtobufAddr returns the address for messages of protobuf, or nil if there is none.
+func (l *Listener) ProtobufAddr() net.Addr { return l.protobuf.addr() }
+
 func (a *acceptor) addr() net.Addr {
 	if a == nil {
 		return nil
@@ -100,7 +113,7 @@ func (a *acceptor) addr() net.Addr {
 
 // acceptors returns the acceptors that are open.
 func (l *Listener) acceptors() (all []*acceptor) {
-	for _, a := range []*acceptor{l.text, l.pickle} {
+	for _, a := range []*acceptor{l.text, l.pickle, l.protobuf} {
 		if a != nil {
 			all = append(all, a)
 		}

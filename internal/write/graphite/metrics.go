@@ -7,7 +7,7 @@ import (
 	"github.com/shaledb/shale/internal/write"
 )
 
-// transport has the metrics of one transport: tcp, udp or pickle.
+// transport has the metrics of one transport: tcp, udp, pickle or protobuf.
 type transport struct {
 	name string
 	// badReason is the reason under which bad lines or points are discarded.
@@ -16,13 +16,12 @@ type transport struct {
 }
 
 type metrics struct {
-	tcp, udp, pickle     *transport
+	tcp, udp             *transport
+	pickle, protobuf     frames
 	connections          prometheus.Gauge
 	accepted, refused    prometheus.Counter
 	droppedDatagrams     prometheus.Counter
 	buffers, pickleBytes prometheus.Gauge
-	pickles              prometheus.Counter
-	lostPickles          *prometheus.CounterVec
 }
 
 // newMetrics registers the metrics. drops returns the number of datagrams that the kernel has dropped.
@@ -32,9 +31,9 @@ func newMetrics(reg prometheus.Registerer, drops func() float64) *metrics {
 		return f.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 	}
 	received := vec("shale_graphite_received_points_total", "Graphite points received and durable.", []string{"transport"})
-	lines := vec("shale_graphite_lines_total", "Graphite lines and pickled points received, without empty lines.", []string{"transport"})
-	bad := vec("shale_graphite_bad_lines_total", "Graphite lines and pickled points that could not be parsed.", []string{"transport"})
-	bytes := vec("shale_graphite_received_bytes_total", "Bytes received as Graphite lines or pickles.", []string{"transport"})
+	lines := vec("shale_graphite_lines_total", "Graphite lines and points of pickles and protobuf messages received, without empty lines.", []string{"transport"})
+	bad := vec("shale_graphite_bad_lines_total", "Graphite lines and points of pickles and protobuf messages that could not be parsed.", []string{"transport"})
+	bytes := vec("shale_graphite_received_bytes_total", "Bytes received as Graphite lines, pickles or protobuf messages.", []string{"transport"})
 	dropped := vec("shale_graphite_dropped_points_total", "Graphite points received and lost: no room for a datagram, a refusal, or not durable before shutdown.", []string{"transport"})
 	retries := vec("shale_graphite_push_retries_total", "Retries of pushes of Graphite points after the write path refused them temporarily.", []string{"transport"})
 	newTransport := func(name, badReason string) *transport {
@@ -48,15 +47,18 @@ func newMetrics(reg prometheus.Registerer, drops func() float64) *metrics {
 		Name: "shale_graphite_kernel_dropped_datagrams_total", Help: "Graphite datagrams that the Linux kernel dropped before Shale read them.",
 	}, drops)
 	return &metrics{
-		tcp: newTransport("tcp", write.ReasonBadLine), udp: newTransport("udp", write.ReasonBadLine), pickle: newTransport("pickle", reasonBadPoint),
+		tcp: newTransport("tcp", write.ReasonBadLine), udp: newTransport("udp", write.ReasonBadLine),
+		pickle: frames{what: "pickle", transport: newTransport("pickle", reasonBadPoint), decode: decodePickle,
+			received: f.NewCounter(prometheus.CounterOpts{Name: "shale_graphite_pickles_total", Help: "Graphite pickles received completely."}),
+			lost:     vec("shale_graphite_lost_pickles_total", "Graphite pickles lost whole, by reason: undecodable, too_long, too_slow, cut_off, stopped.", []string{"reason"})},
+		protobuf: frames{what: "protobuf message", transport: newTransport("protobuf", reasonBadPoint), decode: decodeProtobuf,
+			received: f.NewCounter(prometheus.CounterOpts{Name: "shale_graphite_protobufs_total", Help: "Graphite protobuf messages received completely."}),
+			lost:     vec("shale_graphite_lost_protobufs_total", "Graphite protobuf messages lost whole, by reason: undecodable, too_long, too_slow, cut_off, stopped.", []string{"reason"})},
 		connections:      f.NewGauge(prometheus.GaugeOpts{Name: "shale_graphite_connections", Help: "Open Graphite connections."}),
 		buffers:          f.NewGauge(prometheus.GaugeOpts{Name: "shale_graphite_buffer_bytes", Help: "Bytes held by the read buffers of Graphite connections."}),
-		pickleBytes:      f.NewGauge(prometheus.GaugeOpts{Name: "shale_graphite_pickle_bytes", Help: "Bytes reserved for Graphite pickles that are being received or decoded."}),
+		pickleBytes:      f.NewGauge(prometheus.GaugeOpts{Name: "shale_graphite_pickle_bytes", Help: "Bytes reserved for Graphite pickles and protobuf messages that are being received or decoded."}),
 		accepted:         f.NewCounter(prometheus.CounterOpts{Name: "shale_graphite_connections_accepted_total", Help: "Graphite connections accepted and kept."}),
 		refused:          f.NewCounter(prometheus.CounterOpts{Name: "shale_graphite_connections_refused_total", Help: "Graphite connections closed at once because too many were open."}),
 		droppedDatagrams: f.NewCounter(prometheus.CounterOpts{Name: "shale_graphite_dropped_datagrams_total", Help: "Graphite datagrams dropped in whole or in part because there was no memory for their points."}),
-		pickles:          f.NewCounter(prometheus.CounterOpts{Name: "shale_graphite_pickles_total", Help: "Graphite pickles received completely."}),
-		lostPickles: f.NewCounterVec(prometheus.CounterOpts{
-			Name: "shale_graphite_lost_pickles_total", Help: "Graphite pickles lost whole, by reason: undecodable, too_long, too_slow, cut_off, stopped."}, []string{"reason"}),
 	}
 }

@@ -30,8 +30,13 @@ type Options struct {
 	Listen string
 	// PickleListen is the TCP address for pickles, such as 127.0.0.1:2004. Empty disables pickles.
 	PickleListen string
-	Sink         Sink
-	// MaxConnections bounds the open TCP connections of plaintext, and separately those of pickles;
+	// ProtobufListen is the TCP address for messages of protobuf. Empty disables them.
+	ProtobufListen string
+	// ProxyProtocol takes the address of a sender from the header that a proxy such as HAProxy sends first,
+	// in version 1 or 2 of its PROXY protocol. Connections without it are closed.
+	ProxyProtocol bool
+	Sink          Sink
+	// MaxConnections bounds the open TCP connections of each protocol;
 	// 1024 by default. Further connections are closed as soon as they are accepted.
 	MaxConnections int
 	// MaxLineBytes is the length of the longest line without its newline; 16 KiB by default, as in

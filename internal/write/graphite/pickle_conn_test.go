@@ -48,7 +48,7 @@ func (b *bench) dialPickle(t *testing.T) net.Conn {
 
 func (b *bench) wantLost(t *testing.T, reason string, n float64) {
 	t.Helper()
-	b.want(t, b.metrics.lostPickles.WithLabelValues(reason), n)
+	b.want(t, b.metrics.pickle.lost.WithLabelValues(reason), n)
 }
 
 // wantNothingHeld expects the whole byte budget to be free.
@@ -75,11 +75,11 @@ func TestPicklesAreStored(t *testing.T) {
 	time.Sleep(2 * time.Millisecond)
 	say(t, nc, both[40:])
 	b.s.wait(t, 3)
-	b.want(t, b.metrics.pickle.received, 3)
-	b.want(t, b.metrics.pickle.lines, 6)
-	b.want(t, b.metrics.pickle.bad, 1)
-	b.want(t, b.metrics.pickle.bytes, float64(len(both)))
-	b.want(t, b.metrics.pickles, 2)
+	b.want(t, b.metrics.pickle.transport.received, 3)
+	b.want(t, b.metrics.pickle.transport.lines, 6)
+	b.want(t, b.metrics.pickle.transport.bad, 1)
+	b.want(t, b.metrics.pickle.transport.bytes, float64(len(both)))
+	b.want(t, b.metrics.pickle.received, 2)
 	r := b.s.Rows[`anonymous{__name__="a.b"}`]
 	if r.Len() != 2 || r.Values[0] != math.Float64bits(1.5) || r.Values[1] != math.Float64bits(7) || r.Times[1] != 1_700_000_060_000_000_000 {
 		t.Fatalf("got %+v", r)
@@ -145,7 +145,7 @@ func TestBrokenFrames(t *testing.T) {
 		b.Listener.log.last[kindBadFrame] = time.Time{} // the log has at most one a second
 		b.Listener.log.mu.Unlock()
 		nc := b.dialPickle(t)
-		before, logged := testutil.ToFloat64(b.metrics.lostPickles.WithLabelValues(c.reason)), len(b.log.String())
+		before, logged := testutil.ToFloat64(b.metrics.pickle.lost.WithLabelValues(c.reason)), len(b.log.String())
 		say(t, nc, good+c.input)
 		if c.goesOn {
 			say(t, nc, good)
@@ -201,7 +201,7 @@ func TestAnnouncedFramesHoldNothing(t *testing.T) {
 		say(t, nc, frame[:4+minBuffer-1])
 		conns = append(conns, nc)
 	}
-	b.want(t, b.metrics.pickle.bytes, float64(30*(4+minBuffer-1)))
+	b.want(t, b.metrics.pickle.transport.bytes, float64(30*(4+minBuffer-1)))
 	b.want(t, b.metrics.pickleBytes, 0)
 	for _, nc := range conns {
 		say(t, nc, frame[4+minBuffer-1:4+minBuffer+1])
@@ -338,7 +338,7 @@ func TestCloseDrainsPickles(t *testing.T) {
 	b := startPickle(t, s, Options{}, limits())
 	nc := b.dialPickle(t)
 	say(t, nc, frameOf("a", 5000, 1)+frameOf("b", 100, 1))
-	b.want(t, b.metrics.pickle.lines, 5100)
+	b.want(t, b.metrics.pickle.transport.lines, 5100)
 	say(t, nc, frameOf("half", 100, 1)[:100])
 	closed := make(chan error)
 	go func() { closed <- b.Close() }()
@@ -370,12 +370,12 @@ func TestCloseGivesUpPickles(t *testing.T) {
 		go func() { _, _ = io.WriteString(nc, strings.Repeat(frame, 10)) }()
 	}
 	b.want(t, b.metrics.connections, 20)
-	eventually(t, func() bool { return testutil.ToFloat64(b.metrics.pickle.lines) > 2500 }, func() string { return "no frame was read" })
+	eventually(t, func() bool { return testutil.ToFloat64(b.metrics.pickle.transport.lines) > 2500 }, func() string { return "no frame was read" })
 	if err := b.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if testutil.ToFloat64(b.metrics.pickle.dropped) == 0 || s.stored() != 0 {
-		t.Fatalf("%v dropped, %d stored", testutil.ToFloat64(b.metrics.pickle.dropped), s.stored())
+	if testutil.ToFloat64(b.metrics.pickle.transport.dropped) == 0 || s.stored() != 0 {
+		t.Fatalf("%v dropped, %d stored", testutil.ToFloat64(b.metrics.pickle.transport.dropped), s.stored())
 	}
 	b.wantNothingHeld(t)
 }

@@ -18,6 +18,12 @@ type pickledPoints struct {
 	n int
 }
 
+// left returns how many of the points of a slice have not been read.
+func (it *pickledPoints) left() int { return it.n }
+
+// take makes feed read n more points.
+func (it *pickledPoints) take(n int) { it.n = n }
+
 // feed reads points into c.
 func (it *pickledPoints) feed(c *chunk) (more bool) {
 	for it.n > 0 && !c.full() {
@@ -86,18 +92,24 @@ func (it *pickledPoints) add(v pickle.Value, c *chunk) {
 		it.p.reportBad(it.describe(v), badTime)
 		return
 	}
-	name := it.d.Text(path)
+	if why := it.p.pathPoint(it.d.Text(path), t, math.Float64bits(f), c); why != "" {
+		it.bad(v, why)
+	}
+}
+
+// pathPoint adds the row of a point with a path that may have any bytes. It returns a text about a path that
+// has no series, or "".
+func (p *parser) pathPoint(path []byte, t int64, bits uint64, c *chunk) (why string) {
 	switch {
-	case len(name) > 0 && plainEnd(name) == len(name) && name[0] != '~' && name[len(name)-1] != '}' && len(name) <= it.p.maxLine:
-		c.addName(name, it.p.keys.NameKey(name), t, math.Float64bits(f))
-	case len(name) > it.p.maxLine:
-		it.bad(v, "the path is too long")
-	case !utf8.Valid(name):
-		it.bad(v, "the path is not valid UTF-8")
+	case len(path) > 0 && plainEnd(path) == len(path) && path[0] != '~' && path[len(path)-1] != '}' && len(path) <= p.maxLine:
+		c.addName(path, p.keys.NameKey(path), t, bits)
+		return ""
+	case len(path) > p.maxLine:
+		return "the path is too long"
+	case !utf8.Valid(path):
+		return "the path is not valid UTF-8"
 	default:
-		if why := it.p.series(name, t, math.Float64bits(f), c); why != "" {
-			it.bad(v, why)
-		}
+		return p.series(path, t, bits, c)
 	}
 }
 

@@ -50,16 +50,16 @@ func (s *sampledLog) badLine(peer string, line []byte, why string) {
 	}
 }
 
-func (s *sampledLog) badPoint(peer string, item []byte, why string) {
+func (s *sampledLog) badPoint(what, peer string, item []byte, why string) {
 	if n, ok := s.allow(kindBadLine); ok {
-		s.log.Warn("bad point in a pickle: "+why, "peer", peer, "item", string(item[:min(len(item), maxLogged)]), "not_logged", n)
+		s.log.Warn("bad point in a "+what+": "+why, "peer", peer, "item", string(item[:min(len(item), maxLogged)]), "not_logged", n)
 	}
 }
 
-// badFrame logs a lost pickle with its first bytes.
-func (s *sampledLog) badFrame(peer, why string, err error, begin []byte) {
+// badFrame logs a lost frame with its first bytes.
+func (s *sampledLog) badFrame(what, peer, why string, err error, begin []byte) {
 	if n, ok := s.allow(kindBadFrame); ok {
-		s.log.Warn("pickle lost: "+why, "peer", peer, "error", err, "begin", strconv.Quote(string(begin[:min(len(begin), 64)])), "not_logged", n)
+		s.log.Warn(what+" lost: "+why, "peer", peer, "error", err, "begin", strconv.Quote(string(begin[:min(len(begin), 64)])), "not_logged", n)
 	}
 }
 

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/write/graphite/pickle"
 )
@@ -27,25 +29,45 @@ const (
 // reasonBadPoint is the reason under which unreadable points of pickles are discarded.
 const reasonBadPoint = "bad_item"
 
-// pickleConn reads one connection of the pickle protocol.
-type pickleConn struct {
+// frames are what one protocol of frames has of its own. A frame is a length in four bytes and its content.
+type frames struct {
+	what      string // a frame, in errors
+	transport *transport
+	received  prometheus.Counter
+	lost      *prometheus.CounterVec
+	// decode decodes a frame and delivers its points. It returns false if the listener is stopping.
+	decode func(c *frameConn, in []byte) bool
+}
+
+// framePoints are those of a decoded frame. They are delivered in slices.
+type framePoints interface {
+	feeder
+	nextSlice(most int) (n int, bytes int64)
+	take(n int)
+	left() int
+}
+
+// frameConn reads one connection of a protocol of frames.
+type frameConn struct {
+	*frames
 	l        *Listener
 	nc       net.Conn
 	peer     string
 	r        *bufio.Reader
 	parser   *parser
 	queue    *queue
-	points   pickledPoints
+	pickled  pickledPoints
+	protobuf protobufPoints
 	reserved reservation
 	// deadline is the deadline of the frame that is being read; zero between frames.
 	deadline time.Time
 }
 
-// servePickles serves a pickle connection until it ends, and returns when its rows are durable.
-func (l *Listener) servePickles(nc net.Conn) {
-	c := &pickleConn{l: l, nc: nc, peer: nc.RemoteAddr().String(), queue: newQueue(l, l.metrics.pickle, 0, 0), reserved: reservation{l: l}}
+// serveFrames serves a connection until it ends, and returns when its rows are durable.
+func (l *Listener) serveFrames(f *frames, nc net.Conn) {
+	c := &frameConn{frames: f, l: l, nc: nc, peer: nc.RemoteAddr().String(), queue: newQueue(l, f.transport, 0, 0), reserved: reservation{l: l}}
 	c.parser = l.newParser("")
-	c.parser.reportBad = func(item []byte, why string) { l.log.badPoint(c.peer, item, why) }
+	c.parser.reportBad = func(item []byte, why string) { l.log.badPoint(c.what, c.peer, item, why) }
 	c.r = bufio.NewReaderSize(c, minBuffer)
 	l.metrics.buffers.Add(minBuffer)
 	done := make(chan struct{})
@@ -62,10 +84,10 @@ func (l *Listener) servePickles(nc net.Conn) {
 }
 
 // Read reads from the connection and sets its deadline. It fills the buffered reader.
-func (c *pickleConn) Read(b []byte) (int, error) {
+func (c *frameConn) Read(b []byte) (int, error) {
 	c.l.setDeadline(c.nc, c.deadline)
 	n, err := c.nc.Read(b)
-	c.l.metrics.pickle.bytes.Add(float64(n))
+	c.transport.bytes.Add(float64(n))
 	return n, err
 }
 
@@ -90,18 +112,18 @@ func (l *Listener) maxDecoding(n int64) int64 {
 
 // readFrame reads one frame. It returns false when the connection must be closed. As with carbon, a pickle
 // that cannot be decoded is lost alone, since the length tells where the next frame begins.
-func (c *pickleConn) readFrame() (more bool) {
+func (c *frameConn) readFrame() (more bool) {
 	c.deadline = time.Time{}
 	head, err := c.r.Peek(4)
 	if err != nil {
 		if len(head) > 0 {
-			c.lost(c.lossReason(err), fmt.Errorf("reading the length of a pickle: %w", err), head)
+			c.lose(c.lossReason(err), fmt.Errorf("reading the length of a %s: %w", c.what, err), head)
 		}
 		return false
 	}
 	n := int64(binary.BigEndian.Uint32(head))
 	if most := c.l.maxFrame(); n > most {
-		c.lost(tooLong, tooLongError(head, n, most), head)
+		c.lose(tooLong, c.tooLongError(head, n, most), head)
 		return false
 	}
 	if _, err := c.r.Discard(4); err != nil {
@@ -112,25 +134,25 @@ func (c *pickleConn) readFrame() (more bool) {
 	if n <= minBuffer {
 		in, err := c.r.Peek(int(n))
 		if err != nil {
-			c.lost(c.lossReason(err), err, in)
+			c.lose(c.lossReason(err), err, in)
 			return false
 		}
-		more = c.decode(in)
+		more = c.frame(in)
 		_, err = c.r.Discard(int(n))
 		return more && err == nil
 	}
 	large := c.l.frameBuffers.get(n > maxSmall)
 	defer c.l.frameBuffers.put(large)
 	if err := c.receive(large, int(n)); err != nil {
-		c.lost(c.lossReason(err), err, large.b)
+		c.lose(c.lossReason(err), err, large.b)
 		return false
 	}
-	return c.decode(large.b)
+	return c.frame(large.b)
 }
 
 // receive reads a frame of n bytes. It reserves more memory only after the bytes that fill the present
 // buffer have arrived.
-func (c *pickleConn) receive(b *frameBuffer, n int) error {
+func (c *frameConn) receive(b *frameBuffer, n int) error {
 	if _, err := c.r.Peek(minBuffer); err != nil {
 		return err
 	}
@@ -157,7 +179,7 @@ func (c *pickleConn) receive(b *frameBuffer, n int) error {
 }
 
 // lossReason returns the loss reason for a read error.
-func (c *pickleConn) lossReason(err error) string {
+func (c *frameConn) lossReason(err error) string {
 	switch {
 	case errors.Is(err, model.ErrClosed) || errors.Is(err, os.ErrDeadlineExceeded) && c.l.stopBy.Load() != 0:
 		return stopped
@@ -167,65 +189,70 @@ func (c *pickleConn) lossReason(err error) string {
 	return cutOff
 }
 
-func tooLongError(head []byte, n, most int64) error {
+func (f *frames) tooLongError(head []byte, n, most int64) error {
 	hint := ""
 	if !slices.ContainsFunc(head, func(c byte) bool { return c < ' ' || c > '~' }) {
-		hint = "; is a plaintext sender using the pickle port?"
+		hint = "; is a plaintext sender using the " + f.what + " port?"
 	}
-	return fmt.Errorf("%w: graphite: the sender announced a pickle of %d bytes, the limit is %d (limit: a 16th of limits.inflight-bytes, at most 16 MiB)%s",
-		model.ErrInvalid, n, most, hint)
+	return fmt.Errorf("%w: graphite: the sender announced a %s of %d bytes, the limit is %d (limit: a 16th of limits.inflight-bytes, at most 16 MiB)%s",
+		model.ErrInvalid, f.what, n, most, hint)
 }
 
-// lost counts a lost pickle. The number of its points is unknown.
-func (c *pickleConn) lost(why string, err error, begin []byte) {
+// frame handles the content of a frame.
+func (c *frameConn) frame(in []byte) bool {
+	c.received.Inc()
+	return c.decode(c, in)
+}
+
+// lose counts a lost frame. The number of its points is unknown.
+func (c *frameConn) lose(why string, err error, begin []byte) {
 	if err == io.EOF {
 		err = io.ErrUnexpectedEOF
 	}
-	c.l.metrics.lostPickles.WithLabelValues(why).Inc()
-	c.l.log.badFrame(c.peer, why, err, begin)
+	c.lost.WithLabelValues(why).Inc()
+	c.l.log.badFrame(c.what, c.peer, why, err, begin)
 }
 
-// decode decodes a pickle and delivers its points. It returns false if the listener is stopping.
-func (c *pickleConn) decode(in []byte) bool {
-	c.l.metrics.pickles.Inc()
+// decodePickle decodes a pickle and delivers its points.
+func decodePickle(c *frameConn, in []byte) bool {
 	d := c.l.decoders.get(len(in) > maxSmall/4)
 	defer c.l.decoders.put(d)
 	v, err := d.decode(in, &c.reserved, c.l.maxDecoding(int64(len(in))))
 	switch {
 	case errors.Is(err, model.ErrInvalid):
-		c.lost(undecodable, err, in)
+		c.lose(undecodable, err, in)
 		return true
 	case err != nil:
-		c.lost(stopped, err, in)
+		c.lose(stopped, err, in)
 		return false
 	case v.Kind() != pickle.List && v.Kind() != pickle.Tuple:
-		c.lost(undecodable, fmt.Errorf("%w: pickle: expected a list of points, got %s", model.ErrInvalid, v.Kind()), in)
+		c.lose(undecodable, fmt.Errorf("%w: pickle: expected a list of points, got %s", model.ErrInvalid, v.Kind()), in)
 		return true
 	}
-	c.points = pickledPoints{p: c.parser, d: &d.d, e: d.d.Elements(v)}
-	return c.deliver(d.d.Len(v))
+	c.pickled = pickledPoints{p: c.parser, d: &d.d, e: d.d.Elements(v)}
+	return c.deliver(&c.pickled, d.d.Len(v))
 }
 
 // deliver adds n points once there is memory for their rows. While it waits the connection is not read,
 // which slows the sender down.
-func (c *pickleConn) deliver(n int) bool {
+func (c *frameConn) deliver(p framePoints, n int) bool {
 	for n > 0 {
-		k, need := c.points.nextSlice(n)
+		k, need := p.nextSlice(n)
 		if most := c.l.o.Sink.Limits().MaxInflightBytes; most > 0 {
 			// Waiting for more than the whole budget would never end.
 			need = min(need, most/2)
 		}
 		grant, err := c.reserved.grant(need)
 		if err != nil {
-			c.l.lost(c.l.metrics.pickle, n, err)
+			c.l.lost(c.transport, n, err)
 			return false
 		}
-		c.points.n = k
-		whole := c.queue.add(c.l.ctx, &c.points, grant)
-		c.l.count(c.l.metrics.pickle, c.parser)
+		p.take(k)
+		whole := c.queue.add(c.l.ctx, p, grant)
+		c.l.count(c.transport, c.parser)
 		n -= k
 		if !whole {
-			c.l.lost(c.l.metrics.pickle, n+c.points.n, c.l.ctx.Err())
+			c.l.lost(c.transport, n+p.left(), c.l.ctx.Err())
 			return false
 		}
 	}
