@@ -275,3 +275,36 @@ func TestRandomTargets(t *testing.T) {
 	}
 	y.report(t)
 }
+
+// TestFunctions compares the table of functions, without its help texts and the Python signatures.
+func TestFunctions(t *testing.T) {
+	g := startWeb(t)
+	h := serve(t, graphitetest.NewWorld(*seed, 1, false))
+	g.send(map[string]bool{"functions": true})
+	var theirs map[string][]map[string]any
+	g.answer(&theirs)
+	for kind, path := range map[string]string{"series": "/functions", "pie": "/functions?type=pie"} {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+		var ours map[string]map[string]any
+		text := strings.NewReplacer("1e9999", "null").Replace(w.Body.String())
+		if err := json.Unmarshal([]byte(text), &ours); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range theirs[kind] {
+			got := ours[want["name"].(string)]
+			if got == nil {
+				t.Errorf("%s is missing", want["name"])
+				continue
+			}
+			for _, member := range []string{"group", "params"} {
+				a, _ := json.Marshal(want[member])
+				b, _ := json.Marshal(got[member])
+				if string(a) != string(b) {
+					t.Errorf("%s: %s\n\t%s\n\twant %s", want["name"], member, b, a)
+				}
+			}
+		}
+		t.Logf("%s: %d functions, graphite-web has %d", kind, len(ours), len(theirs[kind]))
+	}
+}

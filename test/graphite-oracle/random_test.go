@@ -155,6 +155,8 @@ func (g *generator) argument(f *function.Function, p *function.Param, depth int)
 		return text("1d", "12h")
 	case "seasonality":
 		return text("1h", "2h", "1d")
+	case "intervalString": // with a negative one, graphite-web never ends
+		return text("5min", "10min", "1h", "7min", "30s", "1d", "90s")
 	case "intervalUnit":
 		return text("10min", "1h", "7min")
 	case "tags":

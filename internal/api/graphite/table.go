@@ -53,6 +53,7 @@ func describe(f *function.Function, callbacks []string) Function {
 		}
 		shown.Options = slices.Clone(shown.Options)
 		slices.SortFunc(shown.Options, func(a, b any) int { return strings.Compare(series.Text(a), series.Text(b)) })
+		shown.Options = slices.Compact(shown.Options)
 		if p.Default != nil && !p.Required {
 			shown.Default = inJSON(p.Default)
 		}

@@ -42,6 +42,9 @@ functions.models.Event.find_events = staticmethod(find_events)
 def describe(name, f):
     signature = str(inspect.signature(f)).replace("requestContext, ", "").replace("(requestContext)", "()")
     params = [p.toJSON() for p in getattr(f, "params", [])]
+    for p in params:
+        if p.get("default") == float("inf"):  # which is not JSON
+            p["default"] = None
     return {"name": name, "function": name + signature, "group": f.group, "params": params}
 
 
