@@ -117,9 +117,9 @@ func requestPaths(needles []lines.Needle, from, end time.Time) (all []namedPath,
 
 // withS3 starts the system, lets the faults begin, and calls do. A start makes dozens of requests, which do
 // not count.
-func (t *trial) withS3(ctx context.Context, s *s3Server, f faultproxy.Faults, do func(srv *system.Server) error) error {
+func (t *trial) withS3(ctx context.Context, s *s3Server, memory string, f faultproxy.Faults, do func(srv *system.Server) error) error {
 	s.Inject(faultproxy.Faults{})
-	return t.with(ctx, logsMemory, func(srv *system.Server) error {
+	return t.with(ctx, memory, func(srv *system.Server) error {
 		s.Reset()
 		s.Inject(f)
 		defer s.Inject(faultproxy.Faults{})
@@ -130,7 +130,7 @@ func (t *trial) withS3(ctx context.Context, s *s3Server, f faultproxy.Faults, do
 // askS3 sends a query to a server that has just been started, and records what that has read.
 func (t *trial) askS3(ctx context.Context, s *s3Server, p namedPath, delay time.Duration, mode string) error {
 	rec := t.aside(requestLoad(fmt.Sprintf("%s/%s/%s", p.name, delay, mode)))
-	err := t.withS3(ctx, s, faultproxy.Faults{Delay: delay}, func(srv *system.Server) error {
+	err := t.withS3(ctx, s, logsMemory, faultproxy.Faults{Delay: delay}, func(srv *system.Server) error {
 		seconds, _, err := timed(ctx, srv, p.path)
 		rec.Set("cold-s", seconds)
 		rec.Set("bucket-requests", float64(s.Counts().Requests))
@@ -144,16 +144,25 @@ func (t *trial) askS3(ctx context.Context, s *s3Server, p namedPath, delay time.
 	return ctx.Err()
 }
 
+// The small queries of askStalled: so many, each over a minute of one app. They jump over the whole span,
+// with so little memory that its cache, 6 %, has few of their pages.
+const (
+	stalledQueries = 600
+	stalledMemory  = "64MiB"
+	stalledSlice   = time.Minute
+	stalledStride  = 67 // minutes; has no factor in common with those of the span
+)
+
 // askStalled sends small queries over bytes that are not cached, while 1 % of the requests stall for 2 s.
 func (t *trial) askStalled(ctx context.Context, s *s3Server, apps []string, from time.Time, mode string) error {
 	stalls := faultproxy.Faults{Delay: 20 * time.Millisecond, Stalls: 0.01, Stall: 2 * time.Second}
 	rec := t.aside(requestLoad("small queries, 1 % stalled 2 s/20ms/" + mode))
-	err := t.withS3(ctx, s, stalls, func(srv *system.Server) error {
+	err := t.withS3(ctx, s, stalledMemory, stalls, func(srv *system.Server) error {
 		var took []float64
-		const slice = time.Minute
-		for at := from; at.Before(from.Add(logsSpan)); at = at.Add(slice) {
-			q := countQuery{window: slice, logql: fmt.Sprintf(`sum(count_over_time({cluster="load-1",app=%q} |= "a" [1m]))`, apps[len(took)%len(apps)])}
-			seconds, _, err := timed(ctx, srv, q.path(system.Shale, at, at.Add(slice)))
+		for i := range stalledQueries {
+			at := from.Add(time.Duration(i) * stalledStride * stalledSlice % logsSpan)
+			q := countQuery{window: stalledSlice, logql: fmt.Sprintf(`sum(count_over_time({cluster="load-1",app=%q} |= "a" [1m]))`, apps[i%len(apps)])}
+			seconds, _, err := timed(ctx, srv, q.path(system.Shale, at, at.Add(stalledSlice)))
 			if err != nil {
 				return err
 			}
@@ -162,6 +171,7 @@ func (t *trial) askStalled(ctx context.Context, s *s3Server, apps []string, from
 		rec.Set("p50-s", result.Quantile(took, 0.5))
 		rec.Set("p99-s", result.Quantile(took, 0.99))
 		rec.Set("bucket-requests", float64(s.Counts().Requests))
+		rec.Set("stalled", float64(s.Counts().Faulty))
 		return nil
 	})
 	if err != nil {
@@ -175,7 +185,7 @@ func (t *trial) askStalled(ctx context.Context, s *s3Server, apps []string, from
 func (t *trial) askAtOnce(ctx context.Context, s *s3Server, paths []namedPath, mode string) error {
 	for _, p := range paths[:3] {
 		rec := t.aside(requestLoad("20 at once: " + p.name + "/20ms/" + mode))
-		err := t.withS3(ctx, s, faultproxy.Faults{Delay: 20 * time.Millisecond}, func(srv *system.Server) error {
+		err := t.withS3(ctx, s, logsMemory, faultproxy.Faults{Delay: 20 * time.Millisecond}, func(srv *system.Server) error {
 			began := time.Now()
 			var g sync.WaitGroup
 			errs := make([]error, 20)
@@ -206,7 +216,7 @@ func requestReport(records []result.Record) string {
 			names = append(names, name)
 		}
 	}
-	return asideReport(records, "query", names, requestLoad, []string{"cold-s", "p50-s", "p99-s", "bucket-requests", "bucket-B"})
+	return asideReport(records, "query", names, requestLoad, []string{"cold-s", "p50-s", "p99-s", "bucket-requests", "stalled", "bucket-B"})
 }
 
 // s3Server is a versitygw over the data folder of a trial, which has the folder of the bucket in it, and the

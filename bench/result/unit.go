@@ -63,6 +63,7 @@ func unitTable() map[string]unit {
 		"fresh-bucket-requests":   {title: "bucket requests, all computed", write: figures},
 		"different":               {title: "different results", less: true, write: count},
 		"bucket-requests":         {title: "bucket requests", less: true, write: figures},
+		"stalled":                 {title: "of them stalled", write: count},
 		"bucket-B":                {title: "bytes from the bucket", less: true, write: Bytes},
 		"bucket-request-s":        {title: "a bucket request", write: Seconds},
 		"retries":                 {title: "retries", less: true, write: count},

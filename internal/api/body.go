@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"strconv"
@@ -38,6 +39,8 @@ type Body struct {
 	accepts bool // the client accepts gzip
 	memory  *memory
 	timeout time.Duration // for the client to read the response
+	// processor is that of the request, which waits when the client does not read. It may be nil.
+	processor *model.Processor
 	// quota is settled when the header is sent; nil: there is none.
 	quota *model.Quota
 	// cost is stated when the header is sent, so a response in several pieces states the cost of the first;
@@ -133,9 +136,11 @@ func (b *Body) send(status int, piece []byte, last bool) {
 	if b.gzip != nil {
 		to = b.gzip
 	}
+	b.processor.Leave()
 	if _, err := to.Write(piece); err != nil {
 		b.Broken = true
 	}
+	b.processor.Enter(context.Background())
 	if last && b.gzip != nil && !b.Broken {
 		b.Broken = b.gzip.Close() != nil
 	}

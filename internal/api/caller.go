@@ -28,5 +28,6 @@ func (c *call) identify() {
 		caller.Tenant = c.r.Tenants[0]
 	}
 	c.client = model.WithCaller(c.client, caller)
+	c.r.Quota.Tenant = caller.Tenant
 	c.r.Request = c.r.WithContext(c.client)
 }

@@ -28,7 +28,7 @@ type memoryWorld struct {
 }
 
 func newMemoryWorld(poolBytes int64, slots int, l Limits) *memoryWorld {
-	w := &memoryWorld{pool: &model.QueryPool{MaxBytes: poolBytes}, waits: NewWaitMetrics(prometheus.NewRegistry())}
+	w := &memoryWorld{pool: &model.QueryPool{MaxBytes: poolBytes}, waits: NewWaitMetrics(prometheus.NewRegistry(), nil)}
 	o := &Options{Pool: w.pool, Waits: w.waits, Slots: NewSlots(slots), Limits: l}
 	o.SetDefaults()
 	p := NewPipeline(o, &Metrics{

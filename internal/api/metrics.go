@@ -6,6 +6,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"github.com/shaledb/shale/internal/model"
 )
 
 // Metrics count the requests of a dialect. Their names are the dialect's.
@@ -35,9 +37,12 @@ const (
 	waitLeft    = "left"
 )
 
-// NewWaitMetrics returns the metrics, registered.
-func NewWaitMetrics(reg prometheus.Registerer) *WaitMetrics {
+// NewWaitMetrics returns the metrics, registered, with that of the goroutines that wait for a processor.
+func NewWaitMetrics(reg prometheus.Registerer, p *model.Processors) *WaitMetrics {
 	f := promauto.With(reg)
+	f.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "shale_api_processor_waiting_goroutines", Help: "Goroutines of queries that wait for a processor, since other tenants send queries, too.",
+	}, func() float64 { return float64(p.Waiting()) })
 	return &WaitMetrics{
 		waiting: f.NewGauge(prometheus.GaugeOpts{
 			Name: "shale_api_memory_waiting_requests", Help: "Requests that wait for memory of the queries, to run from their beginning."}),

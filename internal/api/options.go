@@ -18,6 +18,8 @@ type Options struct {
 	Slots *Slots
 	// Pool is the memory of all queries together, which dialects may share; nil: unbounded.
 	Pool *model.QueryPool
+	// Processors are those of the machine, which dialects may share; nil: queries use them as they like.
+	Processors *model.Processors
 	// Forms is the memory of all bodies of requests, which they keep while they wait; nil: unbounded. It is
 	// not a part of Pool: a query could wait there for memory that others hold as they wait.
 	Forms *model.QueryPool

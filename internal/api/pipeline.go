@@ -132,11 +132,19 @@ func (c *call) attempt() error {
 	if c.preflight() {
 		return c.send(&Response{Status: http.StatusNoContent})
 	}
-	if c.e.Needs&Deadline != 0 {
-		ctx, cancel := context.WithTimeout(c.client, c.o.Limits.Timeout)
-		defer cancel()
-		c.r.Request = c.r.WithContext(ctx)
+	ctx := c.client
+	if c.hasTurn {
+		var end func()
+		ctx, end = c.o.Processors.Run(ctx, model.CallerOf(ctx).Tenant)
+		defer end()
+		c.out.processor = model.ProcessorOf(ctx)
 	}
+	if c.e.Needs&Deadline != 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, c.o.Limits.Timeout)
+		defer cancel()
+	}
+	c.r.Request = c.r.WithContext(ctx)
 	c.out.quota = c.r.Quota
 	if !c.hasTurn {
 		c.r.Quota.Settle() // it never waits for memory

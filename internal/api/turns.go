@@ -77,8 +77,17 @@ func (s *Slots) enter(tenant string, hadTurn bool) (w *waiter, waiting int, ok b
 // leavesRoom reports whether a tenant that has some of the turns, or of the places in the queue, may have one
 // more. The caller holds mu.
 func (s *Slots) leavesRoom(has, most int) bool {
-	return has < most-most/4 || time.Since(s.switched) > otherTenants
+	return has < most-most/4 || !s.sharedLocked()
 }
+
+// Shared reports whether several tenants send requests.
+func (s *Slots) Shared() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.sharedLocked()
+}
+
+func (s *Slots) sharedLocked() bool { return time.Since(s.switched) <= otherTenants }
 
 // waiting returns the number of requests of a tenant in the queue. The caller holds mu.
 func (s *Slots) waiting(tenant string) (n int) {

@@ -30,12 +30,14 @@ var (
 // apiOptions returns the options that the APIs of all languages share, with the same slots and the same
 // memory.
 func apiOptions(c config.Config, registry *prometheus.Registry, log *slog.Logger) api.Options {
-	queries := splitMemory(c.MemoryBytes).queries
+	queries, slots := splitMemory(c.MemoryBytes).queries, api.NewSlots(c.Query.MaxConcurrent)
+	processors := &model.Processors{Count: runtime.GOMAXPROCS(0), Shared: slots.Shared}
 	return api.Options{
-		Slots:      api.NewSlots(c.Query.MaxConcurrent),
-		Pool:       &model.QueryPool{MaxBytes: queries, Grain: min(queries>>10, 64<<10)},
+		Slots:      slots,
+		Pool:       &model.QueryPool{MaxBytes: queries, Grain: min(queries>>10, 64<<10), Shared: slots.Shared},
+		Processors: processors,
 		Forms:      &model.QueryPool{MaxBytes: splitMemory(c.MemoryBytes).forms, Name: "forms and bodies of queries"},
-		Waits:      api.NewWaitMetrics(registry),
+		Waits:      api.NewWaitMetrics(registry, processors),
 		Limits:     c.Query,
 		Version:    api.Version{Version: c.Version, Revision: c.Commit, GoVersion: runtime.Version()},
 		Registerer: registry, Logger: log,

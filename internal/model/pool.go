@@ -19,20 +19,28 @@ import (
 // reservation. Twice as much every time makes all lost attempts together as large as the one that succeeds.
 //
 // A query is light while it holds at most 1/64 of the pool, and otherwise heavy. Both classes have a queue,
-// and queries have an age, the order of their first charges, which they keep over all attempts:
+// and queries have an age, the order of their first charges, which they keep over all attempts. First in a
+// queue is the oldest query of the tenant whose queries of the class hold the fewest bytes; of two such
+// tenants, the older query.
 //
-//   - Only the oldest query of a queue gets a reservation.
-//   - While a query waits, no younger one of its class takes more than its reservation.
+//   - Only the first query of a queue gets a reservation.
+//   - While a query waits, none that must let it pass takes more than its reservation: no younger one of its
+//     tenant, and none of a tenant that holds more.
 //   - Heavy queries together hold at most 7/8 of the pool.
 //   - While a heavy query waits, light queries together take at most 1/8. Otherwise they may fill the pool.
+//   - While the pool is shared, a tenant takes at most 3/4 of what its class may hold, unless it has a single
+//     query there. So others need not wait until one of its queries ends.
 //
 // There is no deadlock: a query that waits holds nothing, and a query that runs never waits for the pool.
 //
-// Nor does a query starve. No reservation of a heavy query is above 7/8. While the oldest one waits, only
-// older heavy queries grow. They end, so heavy ones leave 7/8. Light queries above 1/8 cannot grow and end,
-// so they leave 7/8, too. The release that brings them to 1/8 makes the reservation before another query can
-// charge. No reservation of a light query is above 1/64. While the oldest one waits, only older light queries
-// grow. They end, so light ones leave 1/8, of which heavy ones take nothing.
+// Nor does a query starve. While one waits, younger queries of its tenant and class do not grow, and older
+// ones end. So its tenant holds nothing in the end. Then only older queries of such tenants pass it, and
+// the bound of a tenant does not hold it back. No reservation of a heavy query is above 7/8. While the
+// first one waits, only older heavy queries grow. They end, so heavy ones leave 7/8. Light queries above
+// 1/8 cannot grow and end, so they leave 7/8, too. The release that brings them to 1/8 makes the
+// reservation before another query can charge. No reservation of a light query is above 1/64. While the
+// first one waits, only older light queries grow. They end, so light ones leave 1/8, of which heavy ones
+// take nothing.
 //
 // A settled query is the exception (see [Quota.Settle]): it passes all that wait, as its response must not be
 // cut. It delays them until it ends.
@@ -47,6 +55,8 @@ type QueryPool struct {
 	Grain int64
 	// Name is the plural for the holders of the memory in errors; "": the queries that are running.
 	Name string
+	// Shared reports whether several tenants send queries; nil: one does.
+	Shared func() bool
 
 	mu           sync.Mutex
 	light, heavy class
@@ -55,14 +65,95 @@ type QueryPool struct {
 
 // class is the light or the heavy queries.
 type class struct {
+	used    int64
+	waiting int
+	tenants map[string]*holding // those that hold some or wait
+}
+
+// holding is what the queries of a tenant hold, and those that wait, oldest first.
+type holding struct {
 	used  int64
-	queue []*waiting // by age, oldest first
+	queue []*waiting
 }
 
 // waiting is a query that waits for a reservation.
 type waiting struct {
+	tenant     string
 	age, bytes int64
 	granted    chan struct{} // closed once the bytes are reserved
+}
+
+// of returns what a tenant holds; it may be nothing.
+func (c *class) of(tenant string) int64 {
+	if h := c.tenants[tenant]; h != nil {
+		return h.used
+	}
+	return 0
+}
+
+// change changes what the queries of a tenant hold.
+func (c *class) change(tenant string, bytes int64) {
+	if bytes != 0 {
+		c.used += bytes
+		c.holding(tenant).used += bytes
+		c.forget(tenant)
+	}
+}
+
+func (c *class) holding(tenant string) *holding {
+	h := c.tenants[tenant]
+	if h == nil {
+		if h = new(holding); c.tenants == nil {
+			c.tenants = make(map[string]*holding)
+		}
+		c.tenants[tenant] = h
+	}
+	return h
+}
+
+// forget removes a tenant that holds nothing and does not wait.
+func (c *class) forget(tenant string) {
+	if h := c.tenants[tenant]; h.used == 0 && len(h.queue) == 0 {
+		delete(c.tenants, tenant)
+	}
+}
+
+func (c *class) enqueue(w *waiting) {
+	h := c.holding(w.tenant)
+	index, _ := slices.BinarySearchFunc(h.queue, w.age, func(w *waiting, age int64) int { return cmp.Compare(w.age, age) })
+	h.queue = slices.Insert(h.queue, index, w)
+	c.waiting++
+}
+
+func (c *class) dequeue(w *waiting) {
+	h := c.tenants[w.tenant]
+	h.queue = slices.DeleteFunc(h.queue, func(x *waiting) bool { return x == w })
+	c.waiting--
+	c.forget(w.tenant)
+}
+
+// first returns the query that is next, or nil.
+func (c *class) first() (first *waiting) {
+	if c.waiting == 0 {
+		return nil
+	}
+	for _, h := range c.tenants {
+		if len(h.queue) > 0 && (first == nil || c.precedes(h.queue[0], first.tenant, first.age)) {
+			first = h.queue[0]
+		}
+	}
+	return first
+}
+
+// precedes reports whether a query that waits is in front of one of a tenant and an age.
+func (c *class) precedes(w *waiting, tenant string, age int64) bool {
+	return cmp.Or(cmp.Compare(c.of(w.tenant), c.of(tenant)), cmp.Compare(w.age, age)) < 0
+}
+
+// mustWait reports whether a query that waits is in front of one of a tenant and an age.
+func (c *class) mustWait(tenant string, age int64) bool {
+	w := c.first()
+	return w != nil && age != settledAge && c.precedes(w, tenant, age)
 }
 
 // Used returns the bytes that queries hold now or have reserved.
@@ -89,50 +180,55 @@ func (p *QueryPool) class(n int64) *class {
 	return &p.heavy
 }
 
-// resize charges a query that held some bytes so that it holds others, and reports whether there was room.
-// There always is for fewer bytes. A query without an age gets one.
-func (p *QueryPool) resize(from, to int64, age *int64) bool {
+// resize charges a query of a tenant that held some bytes so that it holds others, and reports whether there
+// was room. There always is for fewer bytes. A query without an age gets one.
+func (p *QueryPool) resize(tenant string, from, to int64, age *int64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if *age == 0 {
 		p.youngest++
 		*age = p.youngest
 	}
-	if to > from && !p.fits(from, to, *age) {
+	if to > from && !p.fits(tenant, from, to, *age) {
 		return false
 	}
-	p.class(from).used -= from
-	p.class(to).used += to
+	p.class(from).change(tenant, -from)
+	p.class(to).change(tenant, to)
 	p.grant()
 	return true
 }
 
-// fits reports whether a query of an age may grow. The caller holds mu.
-func (p *QueryPool) fits(from, to, age int64) bool {
+// fits reports whether a query of a tenant and an age may grow. The caller holds mu.
+func (p *QueryPool) fits(tenant string, from, to, age int64) bool {
 	c := p.class(to)
-	if len(c.queue) > 0 && c.queue[0].age < age {
+	if c.mustWait(tenant, age) {
 		return false
 	}
-	most, used := p.MaxBytes, c.used+to
+	most, used, others := p.MaxBytes, c.used+to, c.of(tenant)
 	if p.class(from) == c {
-		used -= from
+		used, others = used-from, others-from
 	}
 	switch {
 	case c == &p.heavy:
 		most = p.allHeavy()
-	case len(p.heavy.queue) > 0 && age != settledAge:
+	case p.heavy.waiting > 0 && age != settledAge:
 		most = p.allLight()
+	}
+	if others > 0 && others+to > most-most/4 && age != settledAge && p.shared() {
+		return false
 	}
 	return used <= most && p.light.used+p.heavy.used-from+to <= p.MaxBytes
 }
 
+func (p *QueryPool) shared() bool { return p.Shared != nil && p.Shared() }
+
 // grant makes the reservations for which there is room. The caller holds mu.
 func (p *QueryPool) grant() {
 	for _, c := range []*class{&p.heavy, &p.light} { // without heavy waiters, light ones have more room
-		for len(c.queue) > 0 && p.fits(0, c.queue[0].bytes, c.queue[0].age) {
-			c.used += c.queue[0].bytes
-			close(c.queue[0].granted)
-			c.queue = slices.Delete(c.queue, 0, 1)
+		for w := c.first(); w != nil && p.fits(w.tenant, 0, w.bytes, w.age); w = c.first() {
+			c.change(w.tenant, w.bytes)
+			c.dequeue(w)
+			close(w.granted)
 		}
 	}
 }
@@ -146,7 +242,7 @@ func (p *QueryPool) Await(ctx context.Context, q *Quota) (*Quota, error) {
 		return nil, fmt.Errorf("%w: the query needs more than %d bytes, the memory that all queries together may hold (a share of --memory); shorten its range or narrow its selectors, or raise --memory",
 			ErrLimit, p.allHeavy())
 	}
-	next := &Quota{MaxSeries: q.MaxSeries, MaxSamples: q.MaxSamples, MaxBytes: q.MaxBytes, Pool: p, age: q.age}
+	next := &Quota{Tenant: q.Tenant, MaxSeries: q.MaxSeries, MaxSamples: q.MaxSamples, MaxBytes: q.MaxBytes, Pool: p, age: q.age}
 	next.reserved = min(2*q.refused, p.mostLight())
 	if q.refused > p.mostLight() {
 		next.reserved = min(2*q.refused, p.allHeavy())
@@ -156,11 +252,10 @@ func (p *QueryPool) Await(ctx context.Context, q *Quota) (*Quota, error) {
 	}
 	next.held = next.reserved
 	next.room.Store(next.held)
-	w := &waiting{age: q.age, bytes: next.reserved, granted: make(chan struct{})}
+	w := &waiting{tenant: q.Tenant, age: q.age, bytes: next.reserved, granted: make(chan struct{})}
 	c := p.class(w.bytes)
 	p.mu.Lock()
-	index, _ := slices.BinarySearchFunc(c.queue, w.age, func(w *waiting, age int64) int { return cmp.Compare(w.age, age) })
-	c.queue = slices.Insert(c.queue, index, w)
+	c.enqueue(w)
 	p.grant()
 	p.mu.Unlock()
 	select {
@@ -172,19 +267,27 @@ func (p *QueryPool) Await(ctx context.Context, q *Quota) (*Quota, error) {
 	defer p.mu.Unlock()
 	select {
 	case <-w.granted: // meanwhile
-		c.used -= w.bytes
+		c.change(w.tenant, -w.bytes)
 	default:
-		c.queue = slices.DeleteFunc(c.queue, func(x *waiting) bool { return x == w })
+		c.dequeue(w)
 	}
 	p.grant()
 	return nil, ctx.Err()
 }
 
-// hasSpare reports whether optional work may take n bytes more: none waits, and half of the pool stays free.
-func (p *QueryPool) hasSpare(n int64) bool {
+// hasSpare reports whether optional work of a tenant may take n bytes more: none of its queries waits, nor
+// one that it must let pass, and half of the pool stays free. While the pool is shared, a tenant may have
+// an eighth in any case, so that it does not read page by page because another one fills the pool.
+func (p *QueryPool) hasSpare(tenant string, n, age int64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return len(p.light.queue)+len(p.heavy.queue) == 0 && p.light.used+p.heavy.used+n <= p.MaxBytes/2
+	for _, c := range []*class{&p.light, &p.heavy} {
+		if h := c.tenants[tenant]; h != nil && len(h.queue) > 0 || c.mustWait(tenant, age) {
+			return false
+		}
+	}
+	return p.light.used+p.heavy.used+n <= p.MaxBytes/2 ||
+		p.light.of(tenant)+p.heavy.of(tenant)+n <= p.MaxBytes/8 && p.shared()
 }
 
 // full returns the error for a charge of n bytes that has no room.

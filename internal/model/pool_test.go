@@ -91,22 +91,24 @@ type crowd struct {
 func (c *crowd) run() {
 	r := rand.New(rand.NewPCG(c.seed, 0))
 	c.pool.MaxBytes = 1000 + r.Int64N(100_000)
+	c.pool.Shared = func() bool { return true }
+	tenants := 1 + r.IntN(5)
 	perQuery := c.pool.allHeavy() / (1 + r.Int64N(4))
 	queries, others := 2+r.IntN(60), r.IntN(40)
 	var all, endless sync.WaitGroup
-	client := func(n int) (*rand.Rand, int64) {
+	client := func(n int) (*rand.Rand, string, int64) {
 		r := rand.New(rand.NewPCG(c.seed, uint64(n+1)))
 		need := 1 + r.Int64N(perQuery)
 		if r.IntN(2) == 0 {
 			need = 1 + r.Int64N(c.pool.mostLight())
 		}
 		time.Sleep(time.Duration(r.IntN(1000)))
-		return r, need
+		return r, fmt.Sprint(r.IntN(tenants)), need
 	}
 	for n := range queries {
 		all.Go(func() {
-			r, need := client(n)
-			attempts, err := c.query(r, need, perQuery)
+			r, tenant, need := client(n)
+			attempts, err := c.query(r, tenant, need, perQuery)
 			if err != nil {
 				c.t.Error(err)
 			}
@@ -115,8 +117,8 @@ func (c *crowd) run() {
 	}
 	for n := range others {
 		endless.Go(func() {
-			for r, need := client(queries + n); !c.over.Load(); {
-				if _, err := c.query(r, need, perQuery); err != nil {
+			for r, tenant, need := client(queries + n); !c.over.Load(); {
+				if _, err := c.query(r, tenant, need, perQuery); err != nil {
 					c.t.Error(err)
 				}
 			}
@@ -130,7 +132,7 @@ func (c *crowd) run() {
 	late.Stop()
 	c.over.Store(true)
 	endless.Wait()
-	if used := c.pool.Used(); used != 0 || len(c.pool.light.queue)+len(c.pool.heavy.queue) > 0 || c.pool.light.used != 0 {
+	if used := c.pool.Used(); used != 0 || c.pool.light.waiting+c.pool.heavy.waiting+len(c.pool.light.tenants)+len(c.pool.heavy.tenants) > 0 || c.pool.light.used != 0 {
 		c.t.Errorf("seed %d: %d bytes are used at the end", c.seed, used)
 	}
 	// An attempt needs at least twice as much as the one before it, or becomes heavy.
@@ -148,18 +150,18 @@ func (c *crowd) check() {
 		c.t.Errorf("seed %d: %d bytes of light queries and %d of heavy ones in %d", c.seed, p.light.used, p.heavy.used, p.MaxBytes)
 	}
 	for _, class := range []*class{&p.light, &p.heavy} {
-		if len(class.queue) > 0 && p.fits(0, class.queue[0].bytes, class.queue[0].age) {
+		if w := class.first(); w != nil && p.fits(w.tenant, 0, w.bytes, w.age) {
 			c.t.Errorf("seed %d: a query waits although there is room", c.seed)
 		}
 	}
 }
 
 // query charges need bytes, in as many attempts as it takes. One query of eight leaves while it waits.
-func (c *crowd) query(r *rand.Rand, need, perQuery int64) (attempts int64, err error) {
+func (c *crowd) query(r *rand.Rand, tenant string, need, perQuery int64) (attempts int64, err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	leaves := r.IntN(8) == 0
-	q := &Quota{Pool: &c.pool, MaxBytes: perQuery}
+	q := &Quota{Tenant: tenant, Pool: &c.pool, MaxBytes: perQuery}
 	for {
 		attempts++
 		if c.attempt(r, q, need) {
@@ -335,6 +337,89 @@ func TestLightAttempts(t *testing.T) {
 	if attempts > 8 {
 		t.Errorf("%d attempts for 100 charges", attempts)
 	}
+}
+
+// TestTenantsSharePool: while several tenants send queries, one that fills the pool leaves a quarter to
+// others, whose queries pass its own.
+func TestTenantsSharePool(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		shared := false
+		pool := &QueryPool{MaxBytes: 8000, Shared: func() bool { return shared }} // 7000 for heavy queries
+		query := func(tenant string, bytes int64) *Quota {
+			q := &Quota{Tenant: tenant, Pool: pool}
+			if q.TakeBytes(bytes) != nil {
+				return nil
+			}
+			return q
+		}
+		first, second := query("greedy", 4000), query("greedy", 1200)
+		if more := query("greedy", 1000); more == nil {
+			t.Error("an only tenant has less than everything")
+		} else {
+			more.Release()
+		}
+		shared = true
+		refused := &Quota{Tenant: "greedy", Pool: pool}
+		if refused.TakeBytes(500) == nil {
+			t.Fatal("a tenant holds more than three quarters")
+		}
+		granted := make(chan *Quota)
+		await := func(q *Quota) {
+			next, err := pool.Await(t.Context(), q)
+			if err != nil {
+				t.Error(err)
+			}
+			granted <- next
+		}
+		go await(refused) // for 1000
+		synctest.Wait()
+		panel := query("other", 600)
+		if panel == nil {
+			t.Fatal("a query of another tenant waits behind those of the greedy one")
+		}
+		if first.TakeSpare(1, 4) || !panel.TakeSpare(400, 4) || panel.TakeSpare(1, 4) {
+			t.Error("the wrong tenant can prefetch, or more than an eighth")
+		}
+		if err := panel.TakeBytes(500); err != nil {
+			t.Error(err)
+		}
+		second.Release()
+		next := <-granted
+		if next.reserved != 1000 {
+			t.Errorf("%d bytes are reserved", next.reserved)
+		}
+		// A tenant that holds nothing is in front of one that holds much, although its query is younger.
+		older := &Quota{Tenant: "greedy", Pool: pool}
+		younger := &Quota{Tenant: "third", Pool: pool}
+		if older.TakeBytes(600) == nil || younger.TakeBytes(600) == nil {
+			t.Fatal("the pool is not full")
+		}
+		go await(older)
+		synctest.Wait()
+		go await(younger)
+		synctest.Wait()
+		if first.TakeBytes(1) == nil {
+			t.Error("the greedy tenant grows while another waits")
+		}
+		panel.Release()
+		if got := <-granted; got.Tenant != "third" {
+			t.Errorf("the memory goes to %s", got.Tenant)
+		} else {
+			got.Release()
+		}
+		first.Release()
+		(<-granted).Release()
+		next.Release()
+		// One query may have more than the part of its tenant.
+		if whole := query("greedy", 7000); whole == nil {
+			t.Error("a large query cannot run")
+		} else {
+			whole.Release()
+		}
+		if pool.Used() != 0 || len(pool.heavy.tenants) != 0 || len(pool.light.tenants) != 0 {
+			t.Errorf("%d bytes are used at the end", pool.Used())
+		}
+	})
 }
 
 // TestPoolName: an error says whose memory is full.

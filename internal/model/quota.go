@@ -12,6 +12,9 @@ import (
 // It takes memory from the pool in grains and keeps at most four of them that are not charged. Within these,
 // a charge is one atomic operation.
 type Quota struct {
+	// Tenant is whose query it is. Tenants share the pool.
+	Tenant string
+
 	MaxSeries, MaxSamples, MaxBytes int64
 	// Pool bounds the memory of all queries together; nil: no bound.
 	Pool *QueryPool
@@ -154,7 +157,7 @@ func (q *Quota) takeLocked(n int64) error {
 
 // hold changes what the query has from the pool, and reports whether the pool had room.
 func (q *Quota) hold(n int64) bool {
-	if q.Pool != nil && !q.Pool.resize(q.held, n, &q.age) {
+	if q.Pool != nil && !q.Pool.resize(q.Tenant, q.held, n, &q.age) {
 		return false
 	}
 	q.held = n
@@ -207,7 +210,7 @@ func (q *Quota) TakeSpare(n, share int64) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	charged := q.charged()
-	if q.Pool != nil && charged+n > q.reserved && !q.Pool.hasSpare(n) {
+	if q.Pool != nil && charged+n > q.reserved && !q.Pool.hasSpare(q.Tenant, n, q.age) {
 		return false
 	}
 	if q.MaxBytes > 0 && (charged+n > q.MaxBytes/4*3 || q.spare+n > q.MaxBytes/share) {

@@ -114,6 +114,7 @@ func (c *Cache) Get(ctx context.Context, k cache.Key, fetch func(context.Context
 			c.run(ctx, k, l, fetch)
 			return l.value, false, l.err
 		}
+		model.ProcessorOf(ctx).Leave()
 		select {
 		case <-ctx.Done():
 			return nil, false, ctx.Err()

@@ -126,15 +126,21 @@ func (w *volumeWalk) flush(ctx context.Context, visit func(*StreamVolume) error)
 	w.counts[0].announce(ctx, w.chunks)
 	var next atomic.Int32
 	var visits sync.Mutex
-	all, ctx := errgroup.WithContext(ctx)
+	own := model.ProcessorOf(ctx)
+	all, group := errgroup.WithContext(ctx)
 	for _, c := range w.counts[:min(len(w.counts), len(w.streams))] {
 		all.Go(func() error {
+			ctx, done := model.Computing(group)
+			defer done()
+			processor := model.ProcessorOf(ctx)
 			for i := int(next.Add(1)); i <= len(w.streams); i = int(next.Add(1)) {
 				var from volumeStream
 				if i > 1 {
 					from = w.streams[i-2]
 				}
 				to := w.streams[i-1]
+				processor.Leave()
+				processor.Enter(ctx)
 				v, err := c.stream(ctx, w.chunks[from.chunks:to.chunks])
 				if err != nil {
 					return err
@@ -153,7 +159,9 @@ func (w *volumeWalk) flush(ctx context.Context, visit func(*StreamVolume) error)
 			return nil
 		})
 	}
+	own.Leave()
 	err := all.Wait()
+	own.Enter(ctx)
 	w.streams, w.labels, w.chunks = w.streams[:0], w.labels[:0], w.chunks[:0]
 	return err
 }

@@ -87,6 +87,8 @@ func (p *prefetch) begin(ctx context.Context) {
 	}
 	p.reading.Go(func() {
 		defer close(p.filled)
+		ctx, done := model.Computing(ctx)
+		defer done()
 		p.err = model.Caught(func() error { return p.read(ctx) })
 	})
 }
@@ -101,8 +103,11 @@ func (p *prefetch) read(ctx context.Context) error {
 
 // readOne reads a batch of at most so many series. It reports whether there are more.
 func (p *prefetch) readOne(ctx context.Context, most int) (more bool, err error) {
+	processor := model.ProcessorOf(ctx)
+	processor.Leave()
 	select {
 	case b := <-p.empty:
+		processor.Enter(ctx)
 		if more, err = p.fill(ctx, b, most); err == nil {
 			p.filled <- b // has room for all batches
 		}
@@ -116,12 +121,14 @@ func (p *prefetch) readOne(ctx context.Context, most int) (more bool, err error)
 // whether there is one. Otherwise a single long series would fill a batch and wake another goroutine just
 // to find nothing.
 func (p *prefetch) fill(ctx context.Context, b *batch, most int) (more bool, err error) {
+	processor := model.ProcessorOf(ctx)
 	b.rows.Reset()
 	b.labels, b.series = b.labels[:0], b.series[:0]
 	if !p.unread && !p.set.Next(ctx) {
 		return false, p.set.Err()
 	}
 	for p.unread = true; p.unread && b.rows.Len() < maxBatchSamples && len(b.series) < most && b.bytesBounded(); p.unread = p.set.Next(ctx) {
+		processor.Enter(ctx) // it may have waited for a page
 		begin := b.rows.Len()
 		if err := p.set.AppendRows(ctx, &b.rows); err != nil {
 			return false, err
@@ -180,7 +187,10 @@ func (p *prefetch) next(ctx context.Context) (l model.Labels, rows model.Rows, e
 			p.empty <- p.current
 			p.current = nil
 		}
+		processor := model.ProcessorOf(ctx)
+		processor.Leave()
 		b, ok := <-p.filled
+		processor.Enter(ctx)
 		if !ok {
 			return nil, rows, 0, false
 		}

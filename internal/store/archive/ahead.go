@@ -82,7 +82,7 @@ type span struct {
 
 func newAhead(ctx context.Context, p *pages, l lanes, q *model.Quota) *ahead {
 	h := &ahead{p: p, lanes: l, quota: q, of: make(map[int64]*span)}
-	h.ctx, h.cancel = context.WithCancel(ctx)
+	h.ctx, h.cancel = context.WithCancel(model.NotComputing(ctx))
 	return h
 }
 
@@ -231,6 +231,7 @@ func (h *ahead) take(ctx context.Context, a part.Addr) (page cache.Found, err er
 		close(s.done)
 	}
 	h.mu.Unlock()
+	model.ProcessorOf(ctx).Leave()
 	select {
 	case <-ctx.Done():
 		return page, ctx.Err()

@@ -107,7 +107,10 @@ func (a *Archive) openAll(ctx context.Context, req *model.Request) ([]*cursor, e
 			return nil
 		})
 	}
+	processor := model.ProcessorOf(ctx)
+	processor.Leave()
 	err := g.Wait()
+	processor.Enter(ctx)
 	opened = slices.DeleteFunc(opened, func(c *cursor) bool { return c == nil })
 	if err == nil {
 		return opened, nil

@@ -209,6 +209,7 @@ func (p *pages) read(ctx context.Context, off, n int64) ([]byte, error) {
 	if err := p.cost.Ask(n); err != nil {
 		return nil, err
 	}
+	model.ProcessorOf(ctx).Leave()
 	b, err := p.a.o.Bucket.GetRange(ctx, p.object, off, n)
 	if err != nil {
 		return nil, ofBlock(err)

@@ -182,6 +182,8 @@ func (e *evaluation) matrix(ctx context.Context, all []*series, goroutines int) 
 	)
 	for range min(goroutines, len(all)) {
 		wait.Go(func() {
+			ctx, done := model.Computing(ctx)
+			defer done()
 			for i := taken.Add(1) - 1; i < int64(len(all)); i = taken.Add(1) - 1 {
 				made, some, failure := e.made(all[i].labels, all[i].window.Values)
 				if failure == nil {
@@ -202,7 +204,10 @@ func (e *evaluation) matrix(ctx context.Context, all []*series, goroutines int) 
 			}
 		})
 	}
-	if wait.Wait(); err != nil {
+	own := model.ProcessorOf(ctx)
+	own.Leave()
+	wait.Wait()
+	if own.Enter(ctx); err != nil {
 		m.Release(e.quota)
 		return nil, err
 	}

@@ -29,6 +29,8 @@ type scanner struct {
 	// distinct are the times of the chunks of a piece that counts whole lines, each once for each chunk.
 	distinct []int64
 
+	processor *model.Processor
+
 	page  int32   // that the current task holds, or -1
 	using []int32 // pages that the current piece holds besides
 	piece *piece
@@ -145,7 +147,9 @@ func (s *scanner) scan(ctx context.Context, p *piece, bounds model.TimeRange) er
 	}
 	s.piece, s.streamSet = p, false
 	s.using = s.using[:0]
+	s.processor.Enter(ctx)
 	n, err := s.openChunks(ctx, p, bounds)
+	s.processor.Enter(ctx) // it may have waited for pages
 	switch {
 	case err != nil || n == 0:
 	case s.whole:

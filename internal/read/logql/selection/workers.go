@@ -87,7 +87,10 @@ func (x *Execution) scanAll(ctx context.Context, l *layout) error {
 		c.startLocked(ctx)
 	}
 	c.mu.Unlock()
+	own := model.ProcessorOf(ctx)
+	own.Leave()
 	c.wait.Wait()
+	own.Enter(ctx)
 	c.pages.close()
 	x.stats.pagesRead += c.pages.wereRead()
 	return c.err
@@ -96,6 +99,8 @@ func (x *Execution) scanAll(ctx context.Context, l *layout) error {
 func (c *crew) startLocked(ctx context.Context) {
 	c.workers++
 	c.wait.Go(func() {
+		ctx, done := model.Computing(ctx)
+		defer done()
 		if err := c.work(ctx); err != nil {
 			c.fail(err)
 		}
@@ -113,7 +118,8 @@ func (c *crew) fail(err error) {
 }
 
 func (c *crew) work(ctx context.Context) error {
-	s := &scanner{x: c.x, l: c.l, pages: c.pages}
+	processor := model.ProcessorOf(ctx)
+	s := &scanner{x: c.x, l: c.l, pages: c.pages, processor: processor}
 	if p := c.x.Program; p.Filter != nil {
 		s.filter = p.Filter()
 		s.filter.Bind(ctx)
@@ -130,6 +136,7 @@ func (c *crew) work(ctx context.Context) error {
 		s.probe.Bind(ctx, c.charge)
 	}
 	for {
+		processor.Leave()
 		u, prefetch, err := c.next(ctx)
 		if u == nil || err != nil {
 			return err
@@ -137,6 +144,7 @@ func (c *crew) work(ctx context.Context) error {
 		if len(prefetch) > 0 {
 			read.PrefetchText(ctx, prefetch, c.want())
 		}
+		processor.Enter(ctx)
 		if err := s.task(ctx, u); err != nil {
 			return err
 		}
