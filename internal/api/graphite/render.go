@@ -151,6 +151,7 @@ func (h *Handler) window(q *rendering) error {
 
 // badParameters refuses parameters in the words of graphite-web's InputParameterError.
 func badParameters(format string, args ...any) *api.Error {
+	//lint:ignore ST1005 clients see the text that graphite-web writes
 	return &api.Error{Status: http.StatusBadRequest, Err: fmt.Errorf("Invalid parameters (%w)", fmt.Errorf(format, args...))}
 }
 

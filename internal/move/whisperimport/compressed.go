@@ -28,7 +28,6 @@ type compressedInfo struct {
 	offset, blockSize, blocks int64
 	// current is the block that is being written, up to the byte at used of the file.
 	current, used int64
-	buffer        int64 // bytes
 	ranges        []byte
 	buffered      []byte
 	repeated      bool // an archive before has the same step

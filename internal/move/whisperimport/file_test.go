@@ -137,8 +137,8 @@ func TestDecodeBlockByHand(t *testing.T) {
 	w.write(6, 11) // length: 0x3ff0... to 0x4000... differ in 11 bits from bit 52 on
 	w.write(11, two>>52)
 	w.write(3, 6)
-	w.write(9, 1<<8|0) // minus zero: the same distance
-	w.write(2, 2)      // where the bits before were
+	w.write(9, 1<<8) // minus zero: the same distance
+	w.write(2, 2)    // where the bits before were
 	w.write(11, two>>52)
 	w.write(4, 15)
 	w.write(32, 60_000) // an absolute time

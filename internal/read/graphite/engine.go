@@ -23,7 +23,7 @@ type Options struct {
 	// Policies returns what says how the values of a name are laid out in time; a query takes it once. nil: a
 	// value each minute, for a week.
 	Policies func() func(name string) (policy.Policy, error)
-	// Events returns the times of events, in Unix seconds; nil: there are none.
+	// Events returns the times of events, in Unix seconds; nil: queries for events are refused.
 	Events func(ctx context.Context, q *Query, from, until int64, tags []string) ([]int64, error)
 }
 

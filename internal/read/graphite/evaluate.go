@@ -185,7 +185,7 @@ func (r *run) charge(values int64) error {
 // Events returns the times of events.
 func (r *run) Events(c *function.Call, tags []string) ([]int64, error) {
 	if r.o.Events == nil {
-		return nil, nil
+		return nil, fmt.Errorf("%w: this server keeps no events", model.ErrInvalid)
 	}
 	return r.o.Events(c.Window, r.q, c.From, c.Until, tags)
 }

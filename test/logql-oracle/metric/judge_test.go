@@ -184,7 +184,7 @@ func sameTimes(a *asked, ours *logqltest.Result) string {
 // random order.
 func random(a *asked, q *logqltest.Query, us *logqltest.Result) string {
 	picks, differs := pick.MatchString(a.query.Text), false
-	for range 300 { // because of two choices, of one at each of many steps, or of large values, few runs give our result
+	for range 300 { // of two choices, of one at each of many steps, or with large values, few runs give our result
 		again := a.loki.run(q)
 		switch {
 		case logqltest.Diff(again, us, false) != "":
