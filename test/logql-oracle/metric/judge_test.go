@@ -184,7 +184,8 @@ func sameTimes(a *asked, ours *logqltest.Result) string {
 // random order.
 func random(a *asked, q *logqltest.Query, us *logqltest.Result) string {
 	picks, differs := pick.MatchString(a.query.Text), false
-	for range 300 { // of two choices, of one at each of many steps, or with large values, few runs give our result
+	// Of two choices, of one at each of many steps, or with large values, few runs give our result.
+	for range 300 {
 		again := a.loki.run(q)
 		switch {
 		case logqltest.Diff(again, us, false) != "":
