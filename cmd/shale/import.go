@@ -34,6 +34,7 @@ type importTSDBCmd struct {
 	Source      string          `arg:"" help:"Data folder of a Prometheus, one block, or the bucket of a Thanos or Mimir: a folder, or a URL such as s3://NAME/PREFIX?region=REGION."`
 	Address     string          `default:"http://127.0.0.1:9480" placeholder:"URL" help:"Server to import to."`
 	Tenant      string          `placeholder:"NAME" help:"Tenant to import as (X-Scope-OrgID). Default: for a bucket of Mimir the tenants of its folders, else the server's default."`
+	Token       string          `name:"token-file" env:"SHALE_TOKEN_FILE" placeholder:"FILE" help:"File with the token that the server requires."`
 	Start       string          `placeholder:"TIME" help:"Leave out samples before this time."`
 	End         string          `placeholder:"TIME" help:"Leave out samples from this time on."`
 	DropLabel   []string        `placeholder:"NAME" help:"Do not add this external label of Thanos, such as that of replicas. May be repeated."`
@@ -48,6 +49,7 @@ type importTSDBCmd struct {
 }
 
 type importWhisperCmd struct {
+	Token                 string `name:"token-file" env:"SHALE_TOKEN_FILE" placeholder:"FILE" help:"File with the token that the server requires."`
 	whisperimport.Command `embed:""`
 }
 
@@ -55,7 +57,7 @@ type importWhisperCmd struct {
 func (c *importWhisperCmd) Run(ctx context.Context, p *process) error {
 	s := whisperimport.Surroundings{Out: p.stdout, Progress: p.progress()}
 	var err error
-	if s.Server, err = newServer(c.Address, c.Tenant); err != nil {
+	if s.Server, err = newServer(c.Address, c.Tenant, c.Token); err != nil {
 		return usageError{fmt.Errorf("--address: %q is not a URL such as http://127.0.0.1:9480", c.Address)}
 	}
 	if c.Concurrency < 1 {
@@ -110,7 +112,7 @@ func (c *importTSDBCmd) Run(ctx context.Context, p *process) error {
 	if err != nil {
 		return usageError{err}
 	}
-	server, err := newServer(c.Address, c.Tenant)
+	server, err := newServer(c.Address, c.Tenant, c.Token)
 	if err != nil {
 		return usageError{fmt.Errorf("--address: %q is not a URL such as http://127.0.0.1:9480", c.Address)}
 	}

@@ -13,9 +13,11 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/alecthomas/kong"
 
+	"github.com/shaledb/shale/internal/auth"
 	"github.com/shaledb/shale/internal/config"
 	"github.com/shaledb/shale/internal/load/progress"
 	"github.com/shaledb/shale/internal/plan/simulate"
@@ -41,6 +43,7 @@ type cli struct {
 	Import  importCmd  `cmd:"" help:"Import data from other stores."`
 	Bucket  bucketCmd  `cmd:"" help:"Copy a bucket."`
 	Plan    planCmd    `cmd:"" help:"Plan capacity before there is a server."`
+	Token   tokenCmd   `cmd:"" help:"Make tokens for clients of a server."`
 	Inspect inspectCmd `cmd:"" help:"Show and check Shale's files."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 }
@@ -60,6 +63,26 @@ func (c *planCacheCmd) Run(ctx context.Context, p *process) error {
 		return usageError{err}
 	}
 	return c.Simulate(ctx, p.stdout, p.progress())
+}
+
+// tokenCmd makes tokens.
+type tokenCmd struct {
+	New newTokenCmd `cmd:"" help:"Make a token, and its line for the file that auth.tokens names. The token goes to standard output, the line to standard error."`
+}
+
+type newTokenCmd struct {
+	auth.Request `embed:""`
+}
+
+// Run makes a token.
+func (c *newTokenCmd) Run(p *process) error {
+	token, line, err := c.Make(time.Now())
+	if err != nil {
+		return usageError{err}
+	}
+	_, _ = fmt.Fprintln(p.stderr, line)
+	_, err = fmt.Fprintln(p.stdout, token)
+	return err
 }
 
 // process is the environment of a subcommand. Kong passes it to Run.

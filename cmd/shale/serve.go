@@ -23,9 +23,9 @@ func (*serveCmd) Help() string {
 
     shale serve
 
-Run as a service on all interfaces, with half a year of data:
+Run as a service on all interfaces, for clients with tokens, with half a year of data:
 
-    shale serve --data-dir /var/lib/shale --http-listen :9480 --graphite-listen :2003 --memory 4GiB --retention 180d
+    shale serve --data-dir /var/lib/shale --http-listen :9480 --auth.tokens tokens.yaml --memory 4GiB --retention 180d
 
 Every flag is also an environment variable and a key of the file given by --config or SHALE_CONFIG.
 These are equal: --query.timeout 30s, SHALE_QUERY_TIMEOUT=30s, and

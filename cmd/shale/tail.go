@@ -22,6 +22,7 @@ type tailCmd struct {
 	Delay  config.Duration `placeholder:"TIME" help:"Hold lines back for this long (at most 5s), so that late lines appear in order."`
 	Format string          `short:"o" enum:"table,raw,jsonl" default:"table" placeholder:"FORMAT" help:"Output: table (time, labels, line), raw (lines only) or jsonl."`
 	Tenant string          `placeholder:"NAME" help:"Tenant to follow (X-Scope-OrgID)."`
+	Token  string          `name:"token-file" env:"SHALE_TOKEN_FILE" placeholder:"FILE" help:"File with the token that the server requires."`
 }
 
 // Help teaches the command by examples.
@@ -45,7 +46,7 @@ range that was replayed.`
 
 // Run shows lines until the process is told to end.
 func (t *tailCmd) Run(ctx context.Context, p *process) error {
-	server, err := newServer(t.URL, t.Tenant)
+	server, err := newServer(t.URL, t.Tenant, t.Token)
 	switch {
 	case err != nil:
 		return usageError{err}

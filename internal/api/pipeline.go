@@ -38,8 +38,13 @@ func NewPipeline(o *Options, m *Metrics) *Pipeline {
 	return p
 }
 
+// Mux takes handlers by patterns of [http.ServeMux].
+type Mux interface {
+	Handle(pattern string, h http.Handler)
+}
+
 // Mount adds the endpoints of a dialect to a mux.
-func (p *Pipeline) Mount(mux *http.ServeMux, d *Dialect, table []Endpoint) {
+func (p *Pipeline) Mount(mux Mux, d *Dialect, table []Endpoint) {
 	for _, e := range table {
 		mux.Handle(e.Pattern, http.HandlerFunc(func(w http.ResponseWriter, hr *http.Request) {
 			p.newCall(d, &e, w, hr).serve()

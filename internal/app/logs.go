@@ -2,7 +2,6 @@ package app
 
 import (
 	"log/slog"
-	"net/http"
 	"runtime"
 	"strings"
 
@@ -62,7 +61,7 @@ func lineRules(c config.Config) logs.Rules {
 }
 
 // receive mounts the receivers of log lines and of OpenTelemetry's metrics.
-func receive(c config.Config, e *Engine, mux *http.ServeMux, registry *prometheus.Registry) {
+func receive(c config.Config, e *Engine, mux api.Mux, registry *prometheus.Registry) {
 	push := lokipush.New(lokipush.Options{Sink: e.Path(), Rules: lineRules(c), Registerer: registry})
 	mux.Handle(lokipush.Path, push)
 	mux.Handle(lokipush.LegacyPath, push)

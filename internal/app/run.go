@@ -44,11 +44,20 @@ func Run(ctx context.Context, o Options) (err error) {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 
+	if err := refuseOpenDoors(&c); err != nil {
+		return err
+	}
+	guard, stopGuard, err := newGuard(ctx, &c, registry, log)
+	if err != nil {
+		return err
+	}
+	defer stopGuard()
+
 	var ready atomic.Pointer[error]
 	starting := errors.New("starting: the journal is being replayed")
 	ready.Store(&starting)
 	var open atomic.Pointer[Engine]
-	s, err := listen(c, registry, log, func() error {
+	s, err := listen(c, guard, registry, log, func() error {
 		if err := ready.Load(); err != nil {
 			return *err
 		}

@@ -15,6 +15,7 @@ import (
 	graphiteapi "github.com/shaledb/shale/internal/api/graphite"
 	"github.com/shaledb/shale/internal/api/loki"
 	"github.com/shaledb/shale/internal/api/prom"
+	"github.com/shaledb/shale/internal/auth"
 	"github.com/shaledb/shale/internal/config"
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/read/graphite/names"
@@ -28,6 +29,8 @@ type servers struct {
 	http     *listener
 	graphite *graphite.Listener
 	policies *policies
+	guard    *auth.Guard // nil: every request is let through
+	mounted  []string    // rows of the table of scopes
 	failed   chan error
 }
 
@@ -64,22 +67,25 @@ func endpoints() []admin.Listed {
 	}
 }
 
-func listen(c config.Config, registry *prometheus.Registry, log *slog.Logger, ready, writable func() error) (*servers, error) {
+func listen(c config.Config, guard *auth.Guard, registry *prometheus.Registry, log *slog.Logger, ready, writable func() error) (*servers, error) {
 	l, err := net.Listen("tcp", c.HTTPListen)
 	if err != nil {
 		return nil, fmt.Errorf("%w: http-listen: %v", model.ErrInvalid, err)
 	}
 	h := &listener{connections: watchConnections(limitConnections(l, c.Connections), log)}
-	mux := http.NewServeMux()
+	mux := newGuardedMux(guard)
 	h.admin = admin.New(admin.Options{Version: c.Version, Gatherer: registry, Ready: ready, Writable: writable, Profiles: c.HTTPProfiles.On(), Listed: endpoints(), Logger: log})
 	h.admin.Routes(mux)
 	for _, path := range []string{"/api/", "/prometheus/", "/loki/", "/otlp/", "/federate", "/version", "/graphite/", "/functions", "/metrics/", "/tags/"} {
-		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
+		mux.ServeMux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Retry-After", "2")
 			http.Error(w, "starting: the journal is being replayed", http.StatusServiceUnavailable)
 		})
 	}
-	h.mux.Store(mux)
+	if err := mux.unknown(); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	h.mux.Store(mux.ServeMux)
 	h.server = &http.Server{
 		Handler:           http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.mux.Load().ServeHTTP(w, r) }),
 		ReadHeaderTimeout: 10 * time.Second,
@@ -92,7 +98,7 @@ func listen(c config.Config, registry *prometheus.Registry, log *slog.Logger, re
 		ErrorLog:       slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 	}
 	h.watch(h.server)
-	s := &servers{http: h, failed: make(chan error, 2)}
+	s := &servers{http: h, guard: guard, failed: make(chan error, 2)}
 	go func() {
 		if err := h.server.Serve(h.connections); !errors.Is(err, http.ErrServerClosed) {
 			s.failed <- fmt.Errorf("%w: http: %v", model.ErrTransient, err)
@@ -122,7 +128,7 @@ func (s *servers) mount(c config.Config, e *Engine, registry *prometheus.Registr
 	if s.policies, err = openPolicies(c, log); err != nil {
 		return err
 	}
-	mux := http.NewServeMux()
+	mux := newGuardedMux(s.guard)
 	s.http.admin.Routes(mux)
 	mux.Handle(promwrite.Path, promwrite.New(e.Path(), registry))
 	shared := apiOptions(c, registry, log)
@@ -137,7 +143,11 @@ func (s *servers) mount(c config.Config, e *Engine, registry *prometheus.Registr
 	s.http.logs.Routes(mux)
 	s.http.names = newFinder(&c, e, shared.Pool, registry)
 	graphiteapi.New(graphiteOptions(s.http.names, e, s.policies, shared)).Routes(mux)
-	s.http.mux.Store(mux)
+	if err := mux.unknown(); err != nil {
+		return err
+	}
+	s.mounted = mux.mounted
+	s.http.mux.Store(mux.ServeMux)
 	if c.GraphiteListen == "" && c.GraphitePickleListen == "" && c.GraphiteProtobufListen == "" {
 		return nil
 	}

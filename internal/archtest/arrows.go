@@ -67,6 +67,7 @@ func rooms() []room {
 		{"read/results", nil, "results are kept by what was asked; it never knows how they are computed"},
 		{"read/promql", map[string]string{"read": callsRead, "read/results": "values of nodes are kept"}, language},
 		{"bill", nil, "budgets and prices count requests and bytes, wherever they come from"},
+		{"auth", nil, "a token has rights and tenants, whatever endpoints there are"},
 		{"store/changes", nil, "changes are numbers by tenant and time; who makes them and who asks does not matter"},
 		{"api/answer", nil, "an answer is bytes and what they depend on; how it was computed does not matter"},
 		{"api", map[string]string{

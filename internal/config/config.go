@@ -26,7 +26,7 @@ type Config struct {
 	DataDir string `name:"data-dir" default:"./shale-data" placeholder:"DIR" help:"Folder for all data on this machine. Created if missing; only one process may use it at a time."`
 	Bucket  string `name:"bucket" default:"" placeholder:"DIR|URL" help:"Bucket for finished blocks and the catalogue: a folder, or a URL such as s3://NAME/PREFIX?region=REGION, gs://NAME/PREFIX or azblob://NAME/PREFIX?account=ACCOUNT. It must not hold credentials: the parameter credentials-file names a file with them. Empty: the folder 'bucket' in the data folder."`
 
-	HTTPListen     string `name:"http-listen" default:"127.0.0.1:9480" placeholder:"HOST:PORT" help:"Address for all HTTP: writes, queries, /metrics, /ready. There is no authentication: expose it to trusted networks only."`
+	HTTPListen     string `name:"http-listen" default:"127.0.0.1:9480" placeholder:"HOST:PORT" help:"Address for all HTTP: writes, queries, /metrics, /ready. An address that other machines reach requires auth.tokens."`
 	HTTPProfiles   Switch `name:"http-pprof" default:"off" placeholder:"on|off" help:"Serve profiles of the process at /debug/pprof/ of http-listen, for go tool pprof. Whoever reaches the port can take them: they slow the process down and show its command line."`
 	GraphiteListen string `name:"graphite-listen" default:"127.0.0.1:2003" placeholder:"HOST:PORT" help:"Address for Graphite plaintext, TCP and UDP. Empty: off."`
 	// Pickles need their own port, since no mark tells them from lines.
@@ -34,6 +34,8 @@ type Config struct {
 
 	GraphiteProtobufListen string `name:"graphite-protobuf-listen" default:"" placeholder:"HOST:PORT" help:"TCP address for Graphite points as protobuf messages of carbon, such as 127.0.0.1:2005. Empty: off."`
 	GraphiteProxyProtocol  Switch `name:"graphite-proxy-protocol" default:"off" placeholder:"on|off" help:"Take the address of a Graphite sender over TCP from the PROXY protocol (version 1 or 2) that a proxy such as HAProxy speaks. Connections without it are closed."`
+
+	Auth Auth `embed:""`
 
 	Memory Share `name:"memory" default:"50%" placeholder:"SIZE" help:"Memory budget of the process, which sizes every buffer and cache: a size, or a share of the limit of the cgroup (v1 or v2) or else of the machine."`
 	Disk   Share `name:"disk" default:"90%" placeholder:"SIZE" help:"Largest size of the data folder: a size, or a share of its file system. Beyond it writes get 503."`
@@ -81,6 +83,13 @@ type Config struct {
 	// empty.
 	Version string `kong:"-"`
 	Commit  string `kong:"-"`
+}
+
+// Auth defines which requests are let through.
+type Auth struct {
+	Tokens string `name:"auth.tokens" default:"" placeholder:"FILE" help:"YAML file with the tokens that HTTP requests must carry, by their SHA-256, as 'shale token new' prints them. It is read again when it changes, and on SIGHUP. Empty: no token is required."`
+	Audit  string `name:"auth.audit-file" default:"" placeholder:"FILE" help:"File that deletions and actions of administration are appended to, with the names of their tokens, as lines of JSON. Empty: they go to Shale's own log, at the level info."`
+	Anyone Switch `name:"auth.let-anyone-read-write-and-delete" default:"off" placeholder:"on|off" help:"Start although a listener that other machines reach requires no authentication: anyone who reaches it may do what its protocol allows. Graphite's protocols have no authentication."`
 }
 
 // Requests define how requests are sent to the bucket.

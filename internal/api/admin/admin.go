@@ -71,7 +71,7 @@ func New(o Options) *API {
 }
 
 // Routes adds the endpoints to a mux. They need nothing: they must work when everything else is full.
-func (a *API) Routes(mux *http.ServeMux) {
+func (a *API) Routes(mux api.Mux) {
 	a.pipeline.Mount(mux, &api.Dialect{
 		Bare: true,
 		Classify: func(err error, _ bool) *api.Error {

@@ -7,6 +7,8 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+
+	"github.com/shaledb/shale/internal/api"
 )
 
 // Store is the store that an API reads.
@@ -24,7 +26,7 @@ type API struct {
 }
 
 // Serve mounts a dialect. When the test ends, stop, which may be nil, must leave no cursor of the store open.
-func Serve(t testing.TB, routes func(*http.ServeMux), s Store, stop func() error) *API {
+func Serve(t testing.TB, routes func(api.Mux), s Store, stop func() error) *API {
 	t.Helper()
 	mux := http.NewServeMux()
 	routes(mux)

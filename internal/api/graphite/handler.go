@@ -1,7 +1,6 @@
 package graphite
 
 import (
-	"net/http"
 	"strings"
 
 	"github.com/shaledb/shale/internal/api"
@@ -27,7 +26,7 @@ const Below = "/graphite"
 const Version = "1.1.10"
 
 // Routes mounts the API at the root and below /graphite.
-func (h *Handler) Routes(mux *http.ServeMux) {
+func (h *Handler) Routes(mux api.Mux) {
 	d := api.Dialect{ContentType: "application/json", Tenants: api.OneTenant, Classify: classify, WriteError: writeText, CrossOrigin: true}
 	inJSON := d
 	inJSON.WriteError = writeJSON

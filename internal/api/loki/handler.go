@@ -1,7 +1,6 @@
 package loki
 
 import (
-	"net/http"
 	"strings"
 
 	"github.com/shaledb/shale/internal/api"
@@ -49,7 +48,7 @@ func isLegacy(r *api.Request) bool { return strings.HasPrefix(r.URL.Path, legacy
 
 // Routes mounts the API below /loki/api/v1/ and /api/prom/, and /config/tenant/v1/limits. Other handlers may
 // have paths below the same prefixes.
-func (h *Handler) Routes(mux *http.ServeMux) {
+func (h *Handler) Routes(mux api.Mux) {
 	h.pipeline.Mount(mux, &api.Dialect{
 		ContentType: "application/json; charset=UTF-8", Tenants: api.ManyTenants, Classify: classify, WriteError: writeError,
 		CrossOrigin: true, CORSHeaders: ", X-Loki-Response-Encoding-Flags, X-Query-Tags, X-Scope-OrgID",

@@ -1,7 +1,6 @@
 package prom
 
 import (
-	"net/http"
 	"net/url"
 	"strconv"
 	"time"
@@ -28,7 +27,7 @@ func New(o Options) *Handler {
 }
 
 // Routes mounts the API below /api/v1/, /federate and /version. Unknown paths below /api/v1/ get 404 in JSON.
-func (h *Handler) Routes(mux *http.ServeMux) {
+func (h *Handler) Routes(mux api.Mux) {
 	h.pipeline.Mount(mux, &api.Dialect{
 		ContentType: "application/json", Tenants: api.OneTenant, Classify: classify, WriteError: writeError, CrossOrigin: true,
 	}, append(h.endpoints(), h.mimirEndpoints()...))
