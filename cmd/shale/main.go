@@ -18,6 +18,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/shaledb/shale/internal/auth"
+	"github.com/shaledb/shale/internal/cache/show"
 	"github.com/shaledb/shale/internal/config"
 	"github.com/shaledb/shale/internal/load/progress"
 	"github.com/shaledb/shale/internal/plan/simulate"
@@ -42,6 +43,7 @@ type cli struct {
 	Load    loadCmd    `cmd:"" help:"Generate load for a server and verify what it stored."`
 	Import  importCmd  `cmd:"" help:"Import data from other stores."`
 	Bucket  bucketCmd  `cmd:"" help:"Copy a bucket."`
+	Cache   cacheCmd   `cmd:"" help:"Show what the cache of a server does, and what other sizes would do."`
 	Plan    planCmd    `cmd:"" help:"Plan capacity before there is a server."`
 	Token   tokenCmd   `cmd:"" help:"Make tokens for clients of a server."`
 	Inspect inspectCmd `cmd:"" help:"Show and check Shale's files."`
@@ -83,6 +85,13 @@ func (c *newTokenCmd) Run(p *process) error {
 	_, _ = fmt.Fprintln(p.stderr, line)
 	_, err = fmt.Fprintln(p.stdout, token)
 	return err
+}
+
+// cacheCmd looks at the cache of a server.
+type cacheCmd struct {
+	Show   show.Show   `cmd:"" default:"withargs" help:"Show what each tier does, and curves of other sizes. In a terminal, until it is interrupted."`
+	WhatIf show.WhatIf `cmd:"" name:"what-if" help:"Show what other sizes would do with the traffic of the last hours."`
+	Record show.Record `cmd:"" help:"Record a trace of what queries ask for, for shale plan cache."`
 }
 
 // process is the environment of a subcommand. Kong passes it to Run.
@@ -137,7 +146,8 @@ func run(ctx context.Context, args []string, p *process) int {
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true, WrapUpperBound: 110}),
 		kong.ValueFormatter(describe),
 		kong.BindTo(ctx, (*context.Context)(nil)),
-		kong.Bind(p),
+		kong.Bind(p, p.environ),
+		kong.BindTo(p.stdout, (*io.Writer)(nil)),
 	}
 	for _, kind := range config.Kinds() {
 		options = append(options, kong.NamedMapper(kind, settingMapper(kind)))

@@ -5,7 +5,7 @@ package app
 // TestSharesAddUp.
 type budget struct {
 	known, rows, labels, journal, pages, queries, forms, compaction, patterns int64
-	answers                                                                   int64
+	answers, ledger                                                           int64
 	// results are values of queries.
 	results int64
 	// ssdIndex and ssdQueue are of the cache on an SSD.
@@ -35,7 +35,8 @@ func splitMemory(total int64) budget {
 		rows:       total * 10 / percent, // sorting takes as much again; it bounds the rows of one request
 		labels:     total * 9 / percent,  // a smaller share makes a storm of new series flush too often
 		journal:    total * 4 / percent,
-		pages:      total * 6 / percent,
+		pages:      total * 55 / 1000,
+		ledger:     min(total*6/1000, 8<<20),        // of touches, and of what other sizes would do
 		queries:    total * 29 / percent,            // of all queries together; one may have 25 %
 		forms:      max(total*2/percent, 5<<20),     // the largest form takes 4 MiB
 		patterns:   total * 3 / 2 / percent,         // with what waits to be mined

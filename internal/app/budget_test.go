@@ -18,7 +18,7 @@ func TestSharesAddUp(t *testing.T) {
 			t.Fatal(err)
 		}
 		b := splitMemory(c.MemoryBytes)
-		most := b.known + b.journal + b.pages + b.answers + b.queries + b.forms + b.patterns + c.Write.MaxInflightBytes +
+		most := b.known + b.journal + b.pages + b.answers + b.queries + b.forms + b.patterns + b.ledger + c.Write.MaxInflightBytes +
 			2*b.rows + // sorted into a copy
 			b.labels + b.labels/4*3 + // three quarters are flushed at a time, and sorted into a copy of their headers
 			2*b.compaction // blocks that are read and written

@@ -108,6 +108,7 @@ type Engine struct {
 	expiry    *expiry
 	compactor *compact.Compactor
 	ssd       *ssd.Store // nil: none
+	accounts  *accounts
 	// wasEmpty says that nothing was stored when the engine was opened.
 	wasEmpty bool
 	// started is set once the journal is replayed and may be truncated.
@@ -201,26 +202,28 @@ func OpenEngine(ctx context.Context, o EngineOptions) (_ *Engine, err error) {
 
 // openSources opens the tiers of the cache, the sources of series, and the read path over them.
 func (e *Engine) openSources(seed model.KeySeed, split budget) (err error) {
+	e.accounts = newAccounts(split.ledger/4, e.now, e.o.SSD != nil, e.o.Registerer)
 	var secondary cache.Secondary
 	split = split.forResults(e.o.Results.MaxBytes)
 	if e.o.SSD != nil {
 		split = split.forSSD(e.o.SSD.MaxBytes)
 		o := *e.o.SSD
 		o.IndexBytes, o.QueueBytes, o.Registerer, o.Logger = split.ssdIndex, split.ssdQueue, e.o.Registerer, e.o.Logger
+		o.Account = e.accounts.ssd
 		if e.ssd, err = ssd.Open(o); err != nil {
 			return err
 		}
 		secondary = e.ssd
 	}
-	pages, err := ram.New(ram.Options{MaxBytes: split.pages, Registerer: e.o.Registerer})
+	pages, err := ram.New(ram.Options{MaxBytes: split.pages, Account: e.accounts.memory, Registerer: e.o.Registerer})
 	if err != nil {
 		return err
 	}
-	e.recent = e.head.Source(pages)
+	e.recent = e.head.Source(localCache{pages, e.accounts})
 	e.rate = bill.Watch(e.o.Bucket)
 	e.querier = read.New(read.Options{
 		Sources: []read.Source{e.recent, archive.New(archive.Options{
-			Catalog: e.catalog, Bucket: e.rate, Gap: e.o.CoalesceGap, Seed: seed, Pages: pages, Secondary: secondary,
+			Catalog: e.catalog, Bucket: e.rate, Gap: e.o.CoalesceGap, Seed: seed, Pages: pages, Secondary: secondary, Accounts: e.accounts.ofArchive(),
 			Registerer: e.o.Registerer, Logger: e.o.Logger,
 		})},
 		Horizon: e.o.Retention.Horizon, Warn: e.lost.warn, Now: e.o.Now, Registerer: e.o.Registerer,
@@ -230,7 +233,10 @@ func (e *Engine) openSources(seed model.KeySeed, split budget) (err error) {
 	e.results = results.New(results.Options{
 		Limits: kept, Changes: &e.resultChanges, Horizon: e.querier.Horizon, Now: e.o.Now, Registerer: e.o.Registerer,
 	})
-	return nil
+	if e.o.Idle {
+		return nil
+	}
+	return e.sample(split)
 }
 
 // openJournal opens the journal, replays it and starts it.
@@ -425,6 +431,9 @@ func (e *Engine) release() error {
 	}
 	if e.head != nil {
 		errs = append(errs, e.head.Close())
+	}
+	if e.accounts != nil {
+		e.accounts.close()
 	}
 	if e.ssd != nil {
 		errs = append(errs, e.ssd.Close())

@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"github.com/shaledb/shale/internal/api/admin"
 	"github.com/shaledb/shale/internal/bucket"
 	"github.com/shaledb/shale/internal/bucket/location"
 	"github.com/shaledb/shale/internal/bucket/meter"
@@ -67,6 +68,11 @@ func Run(ctx context.Context, o Options) (err error) {
 			return e.Writable()
 		}
 		return nil
+	}, func() admin.Cache {
+		if e := open.Load(); e != nil {
+			return e.caches(&c)
+		}
+		return nil
 	})
 	if err != nil {
 		return err
@@ -99,6 +105,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	stopping := errors.New("stopping")
 	ready.Store(&stopping)
 	log.Info("stopping")
+	e.accounts.recorder.Close()
 	return errors.Join(err, s.drain())
 }
 

@@ -67,14 +67,14 @@ func endpoints() []admin.Listed {
 	}
 }
 
-func listen(c config.Config, guard *auth.Guard, registry *prometheus.Registry, log *slog.Logger, ready, writable func() error) (*servers, error) {
+func listen(c config.Config, guard *auth.Guard, registry *prometheus.Registry, log *slog.Logger, ready, writable func() error, caches func() admin.Cache) (*servers, error) {
 	l, err := net.Listen("tcp", c.HTTPListen)
 	if err != nil {
 		return nil, fmt.Errorf("%w: http-listen: %v", model.ErrInvalid, err)
 	}
 	h := &listener{connections: watchConnections(limitConnections(l, c.Connections), log)}
 	mux := newGuardedMux(guard)
-	h.admin = admin.New(admin.Options{Version: c.Version, Gatherer: registry, Ready: ready, Writable: writable, Profiles: c.HTTPProfiles.On(), Listed: endpoints(), Logger: log})
+	h.admin = admin.New(admin.Options{Version: c.Version, Gatherer: registry, Ready: ready, Writable: writable, Cache: caches, Profiles: c.HTTPProfiles.On(), Listed: endpoints(), Logger: log})
 	h.admin.Routes(mux)
 	for _, path := range []string{"/api/", "/prometheus/", "/loki/", "/otlp/", "/federate", "/version", "/graphite/", "/functions", "/metrics/", "/tags/"} {
 		mux.ServeMux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {

@@ -24,7 +24,7 @@ func rooms() []room {
 		language  = "a language sees series and costs, not where they come from"
 		callsRead = "a language asks for series"
 	)
-	return slices.Concat(writeRooms(), bucketRooms(), partRooms(), headRooms(), loadRooms(), logqlRooms(), graphiteRooms(), moveRooms(), planRooms(), memcacheRooms(), []room{
+	return slices.Concat(writeRooms(), bucketRooms(), partRooms(), headRooms(), loadRooms(), logqlRooms(), graphiteRooms(), moveRooms(), planRooms(), memcacheRooms(), cacheRooms(), []room{
 		{"model", nil, "model holds the words that all rooms speak; if it knew a room, no room could change alone"},
 		{"heap", nil, "heap is a data structure; it knows no room, not even model"},
 		{"jsonscan", nil, "a scanner of bytes knows no room, not even model"},
@@ -41,7 +41,8 @@ func rooms() []room {
 			"store/deletion": "commit records hold deletions",
 		}, "the catalogue knows which blocks live, not their content"},
 		{"store/archive", map[string]string{
-			"cache":          "pages are looked up in the tier after memory",
+			"cache":          "pages are looked up in the tiers",
+			"cache/ledger":   "what queries ask for is counted",
 			"store/part":     "a block is a part file",
 			"store/catalog":  "the catalogue says which blocks to open",
 			"store/deletion": "deleted rows are cut out",
@@ -54,15 +55,6 @@ func rooms() []room {
 			"store/retention": "expired rows are cut out, and blocks are grouped by their age",
 			"repair":          "a bucket that was inspected has repairs",
 		}, "compaction rewrites blocks; it never sees the recent past"},
-		{"cache", nil, "the contract of tiers names values by keys; it never knows what they mean"},
-		{"cache/*", map[string]string{
-			"cache": "a tier keeps the contract",
-		}, "a tier holds values by key; it never knows what they mean"},
-		{"cache/ssd", map[string]string{
-			"cache":       "a tier keeps the contract",
-			"cache/admit": "it decides what is worth writing",
-		}, "a tier holds values by key; it never knows what they mean"},
-		{"cache/admit", nil, "admission counts queries of hashes; it knows neither keys nor values, so that a simulation can run it"},
 		{"read", nil, "the read path declares its sources, and the rooms that hold series implement them"},
 		{"read/results", nil, "results are kept by what was asked; it never knows how they are computed"},
 		{"read/promql", map[string]string{"read": callsRead, "read/results": "values of nodes are kept"}, language},
@@ -97,6 +89,52 @@ func rooms() []room {
 		{"config", withLocation(settings("api", "bill", "cache/ssd", "read/graphite/names", "read/graphite/policy", "read/promql", "read/results", "store/compact", "store/head", "store/retention", "write", "write/logs")), "settings are plain values; app carries them into the rooms"},
 		{"archtest", nil, "the rules of the house stand outside it"},
 	})
+}
+
+// cacheRooms returns the rows of the cache.
+func cacheRooms() []room {
+	return []room{
+		{"cache", nil, "the contract of tiers names values by keys; it never knows what they mean"},
+		{"cache/*", map[string]string{
+			"cache":        "a tier keeps the contract",
+			"cache/ledger": "a tier says what enters and leaves",
+		}, "a tier holds values by key; it never knows what they mean"},
+		{"cache/ssd", map[string]string{
+			"cache":        "a tier keeps the contract",
+			"cache/admit":  "it decides what is worth writing",
+			"cache/ledger": "a tier says what enters and leaves",
+		}, "a tier holds values by key; it never knows what they mean"},
+		{"cache/ledger", map[string]string{
+			"cache": "touches are those of keys",
+		}, "the ledger counts what tiers and queries tell it; it knows no tier"},
+		{"cache/curve", map[string]string{
+			"cache/ledger": "it sees the touches that the ledger counts",
+			"cache/ram":    "a value takes as much memory as in the tier",
+			"plan/evict":   "caches of other sizes are simulated by the code of the tiers",
+		}, "a simulation sees hashes and sizes, and no tier"},
+		{"cache/report", map[string]string{
+			"bill":         "requests to the bucket have a price",
+			"cache/curve":  "curves say what other sizes would do",
+			"cache/ledger": "the ledger says what the tiers do",
+			"cache/record": "a trace is recorded",
+			"config":       "parameters have sizes and times",
+			"plan/cluster": "memory and disks have a price",
+		}, "answers are made of what others count; the server hands them out"},
+		{"cache/show", map[string]string{
+			"cache/curve":   "the axis has the simulated sizes",
+			"cache/ledger":  "tiers have names",
+			"cache/report":  "answers have its form",
+			"client":        "the server is asked from outside",
+			"config":        "flags have sizes and times",
+			"plot":          "sizes are written as in charts",
+			"terminal":      "the report is a table",
+			"terminal/plot": "curves are drawn in the terminal",
+		}, "a command has flags and output, and counts nothing"},
+		{"cache/record", map[string]string{
+			"cache/ledger": "it writes the touches that the ledger counts",
+		}, "a trace has hashes and sizes, and nothing else"},
+		{"cache/admit", nil, "admission counts queries of hashes; it knows neither keys nor values, so that a simulation can run it"},
+	}
 }
 
 // moveRooms returns the rows of the tools that bring data from one store to another.

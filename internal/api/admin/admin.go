@@ -28,6 +28,8 @@ type Options struct {
 	Writable func() error
 	// Profiles serves the profiles of the process below /debug/pprof/.
 	Profiles bool
+	// Cache returns what answers for the cache, or nil as long as the store is not open. Nil: there is none.
+	Cache func() Cache
 	// Listed are the other endpoints of the server, in the order in which the page at / lists them.
 	Listed []Listed
 	Logger *slog.Logger // nil: no log
@@ -83,6 +85,9 @@ func (a *API) Routes(mux api.Mux) {
 		{Pattern: "GET /healthz", Name: "healthz", Serve: a.healthz},
 		{Pattern: "GET /ready", Name: "ready", Serve: a.ready},
 		{Pattern: "GET /metrics", Name: "metrics", Serve: a.scrape},
+		{Pattern: "GET /api/v1/cache", Name: "cache", Serve: a.cache},
+		{Pattern: "GET /api/v1/cache/what-if", Name: "cache_what_if", Serve: a.whatIf},
+		{Pattern: "GET /api/v1/cache/record", Name: "cache_record", Serve: a.record},
 		{Pattern: "GET /-/healthy", Name: "healthy", Serve: a.healthy},
 		{Pattern: "GET /-/ready", Name: "ready", Serve: a.ready},
 		{Pattern: "/-/quit", Name: "quit", Serve: lifecycle},
@@ -121,6 +126,7 @@ func (a *API) index(r *api.Request) (*api.Response, error) {
 		{"GET", "/ready", "200 when requests can be served, 503 with the reason until then"},
 		{"GET", "/healthz", "200 as long as the process lives"},
 		{"GET", "/metrics", "metrics of Shale itself, for Prometheus"},
+		{"GET", "/api/v1/cache", "what each tier of the cache does (what-if: what other sizes would do; record: a trace)"},
 		{"GET", "/-/ready", "the same as /ready, as clients of Prometheus ask it (/-/healthy likewise)"},
 	}
 	for _, e := range append(append([]Listed(nil), a.o.Listed...), own...) {

@@ -14,8 +14,8 @@ type Eviction[K comparable, V any] struct {
 	Weigh func(K, V) uint32
 	// Stats counts evictions. It may be nil.
 	Stats stats.Recorder
-	// Evicted is called for each entry that leaves for others. It may be nil.
-	Evicted func(K, V)
+	// Left is called for each entry that leaves, and told whether it leaves for others. It may be nil.
+	Left func(k K, v V, evicted bool)
 	// Inline does all work in the calls of the cache, so that what an only caller sees does not depend on
 	// goroutines.
 	Inline bool
@@ -28,11 +28,9 @@ func (e Eviction[K, V]) New() (*otter.Cache[K, V], error) {
 		Weigher:       e.Weigh,
 		StatsRecorder: e.Stats,
 	}
-	if e.Evicted != nil {
+	if e.Left != nil {
 		o.OnDeletion = func(d otter.DeletionEvent[K, V]) {
-			if d.WasEvicted() {
-				e.Evicted(d.Key, d.Value)
-			}
+			e.Left(d.Key, d.Value, d.WasEvicted())
 		}
 	}
 	if e.Inline {

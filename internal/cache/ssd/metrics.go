@@ -3,6 +3,8 @@ package ssd
 import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"github.com/shaledb/shale/internal/cache/ledger"
 )
 
 // The reasons for which a value is not kept.
@@ -17,9 +19,13 @@ const (
 type metrics struct {
 	hits, misses, evicted, unread, admitted, bad, written, reinserted prometheus.Counter
 	refusals                                                          map[string]prometheus.Counter
+	account                                                           *ledger.Tier
 }
 
-func (m *metrics) refused(reason string) { m.refusals[reason].Inc() }
+func (m *metrics) refused(reason string) {
+	m.refusals[reason].Inc()
+	m.account.Refused()
+}
 
 func newMetrics(s *Store) *metrics {
 	f := promauto.With(s.o.Registerer)
@@ -31,12 +37,13 @@ func newMetrics(s *Store) *metrics {
 		hits:       counter("shale_cache_hits_total", "Pages found in the cache."),
 		misses:     counter("shale_cache_misses_total", "Pages that had to be fetched from the next tier."),
 		evicted:    counter("shale_cache_evictions_total", "Pages that left the cache for others."),
-		unread:     counter("shale_cache_evictions_unread_total", "Pages that left the SSD cache without having been wanted by any query since they were written."),
+		unread:     counter("shale_cache_evictions_unread_total", "Pages that left the cache without having been wanted by any query since they entered."),
 		admitted:   counter("shale_cache_admitted_total", "Pages that were written to the SSD cache because a second query wanted them."),
 		bad:        counter("shale_cache_bad_records_total", "Records of the SSD cache that could not be read or did not match their checksum, and were fetched from the bucket instead."),
 		written:    counter("shale_cache_written_bytes_total", "Bytes that the SSD cache has written to its disk."),
 		reinserted: counter("shale_cache_reinserted_bytes_total", "Bytes that the SSD cache has written once more because queries had used them."),
 		refusals:   make(map[string]prometheus.Counter),
+		account:    s.o.Account,
 	}
 	refusals := f.NewCounterVec(prometheus.CounterOpts{
 		Name: "shale_cache_refused_total", Help: "Pages that the SSD cache did not keep, by reason: out (the cache is out), size, queue (too many wait to be written), budget (the day's writes are spent) or index (its memory is full).",

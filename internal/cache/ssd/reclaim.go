@@ -1,6 +1,10 @@
 package ssd
 
-import "github.com/shaledb/shale/internal/cache/admit"
+import (
+	"time"
+
+	"github.com/shaledb/shale/internal/cache/admit"
+)
 
 // reinsert writes those records of the oldest segment once more that are worth it, as [admit.Reinsert] says.
 func (s *Store) reinsert(from int) error {
@@ -49,6 +53,10 @@ func (s *Store) move(from int, at located, query uint16) (moved bool, err error)
 func (s *Store) dropOldest() int {
 	from := s.sealed[0]
 	s.sealed = s.sealed[1:]
+	after := time.Duration(0)
+	if begun := s.slots[from].begun; !begun.IsZero() {
+		after = s.o.Now().Sub(begun)
+	}
 	entries, err := s.entries(from)
 	if err != nil {
 		s.m.evicted.Add(float64(s.index.removeSlot(from)))
@@ -59,9 +67,11 @@ func (s *Store) dropOldest() int {
 			if e.uses() == 0 {
 				s.m.unread.Inc()
 			}
+			s.o.Account.Evicted(int64(at.n), e.uses() > 0, after)
 		}
 	}
 	s.slots[from].generation.Store(0)
+	s.slots[from].begun = time.Time{}
 	return from
 }
 

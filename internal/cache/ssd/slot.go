@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"sync/atomic"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -12,6 +13,7 @@ import (
 type slot struct {
 	file       atomic.Pointer[file]
 	generation atomic.Uint64 // 0: the slot is free
+	begun      time.Time     // when this process began the segment; zero: another one did
 }
 
 // file is an open file that closes when the last that reads it has released it. A slot itself holds it once.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/shaledb/shale/internal/cache"
 	"github.com/shaledb/shale/internal/cache/admit"
+	"github.com/shaledb/shale/internal/cache/ledger"
 	"github.com/shaledb/shale/internal/model"
 )
 
@@ -37,6 +38,9 @@ type Options struct {
 	// IndexBytes bounds the memory for what is known of each record, and QueueBytes the memory for values
 	// that wait: for a second query that wants them, or to be written.
 	IndexBytes, QueueBytes int64
+
+	// Account is told what enters and leaves, and what the disk does; nil: nothing is told.
+	Account *ledger.Tier
 
 	Now        func() time.Time // nil: time.Now
 	Registerer prometheus.Registerer
@@ -144,6 +148,9 @@ func newStore(o Options) (*Store, error) {
 	s.budget = budget{daily: o.MaxBytes * int64(o.Limits.WritesPerDay), at: o.Now()}
 	s.m = newMetrics(s)
 	s.health.begin(s)
+	o.Account.Describe(func() ledger.State {
+		return ledger.State{Bytes: s.index.bytes.Load(), LimitBytes: o.MaxBytes, Entries: s.index.entries.Load(), QueueBytes: s.queued.Load()}
+	})
 	return s, nil
 }
 
@@ -267,7 +274,9 @@ func (s *Store) read(k cache.Key, hash uint64, e entry) ([]byte, bool) {
 	b := make([]byte, e.bytes())
 	begun := time.Now()
 	err := readFull(f, b, int64(e.off))
-	s.health.observe(time.Since(begun), err)
+	took := time.Since(begun)
+	s.health.observe(took, err)
+	s.o.Account.Took(took, int64(len(b)))
 	var key, value []byte
 	if err == nil {
 		_, key, value, err = parseRecord(b, generation)

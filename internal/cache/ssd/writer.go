@@ -87,6 +87,7 @@ func (s *Store) write(w write) {
 		return
 	}
 	s.m.admitted.Inc()
+	s.o.Account.Admitted()
 }
 
 // fits reports whether the open segment has room for a record of n bytes and its entry in the footer.
@@ -106,6 +107,7 @@ func (s *Store) append(hash uint64, key, value []byte, query uint16) error {
 	s.end += int64(n)
 	s.index.put(hash, s.open, off, n, query)
 	s.m.written.Add(float64(n))
+	s.o.Account.Wrote(int64(n))
 	return nil
 }
 
@@ -169,6 +171,7 @@ func (s *Store) begin(to int) error {
 	if _, err := sl.file.Load().WriteAt(header, 0); err != nil {
 		return err
 	}
+	sl.begun = s.o.Now()
 	s.open, s.end, s.footer = to, headerBytes, s.footer[:0]
 	return nil
 }
@@ -185,6 +188,7 @@ func (s *Store) seal() error {
 		return err
 	}
 	s.m.written.Add(float64(len(footer)))
+	s.o.Account.Wrote(int64(len(footer)))
 	if err := f.SyncData(); err != nil {
 		return err
 	}

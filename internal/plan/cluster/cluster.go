@@ -22,8 +22,10 @@ type Node struct {
 // The prices are those of the report of 2023, in dollars a month, where an instance costs as much for its
 // processors as for its memory.
 const (
-	dollarsPerCPU      = 17.72
-	dollarsPerMemoryGB = 4.43
+	dollarsPerCPU = 17.72
+	// DollarsPerMemoryGB is the price of 10^9 bytes of memory, and DollarsPerDiskGB that of a local SSD.
+	DollarsPerMemoryGB = 4.43
+	DollarsPerDiskGB   = dollarsPerDisk * 1e9 / diskBytes
 	dollarsHighCPU8    = 143.88
 	dollarsPerDisk     = 30.0
 	diskBytes          = 375e9
@@ -36,13 +38,13 @@ const (
 	DollarsPerPut = 5e-6
 )
 
-// secondsPerMonth is the length of a month of 30.4 days.
-const secondsPerMonth = 365.0 / 12 * 86400
+// SecondsPerMonth is the length of a month of 30.4 days.
+const SecondsPerMonth = 365.0 / 12 * 86400
 
 // Nodes returns the price table.
 func Nodes() []Node {
 	return []Node{
-		{Name: "memory", Dollars: dollarsPerCPU + 6*dollarsPerMemoryGB, Bytes: 6e9, Gbps: 1},
+		{Name: "memory", Dollars: dollarsPerCPU + 6*DollarsPerMemoryGB, Bytes: 6e9, Gbps: 1},
 		{Name: "ssd", Dollars: dollarsHighCPU8 + 4*dollarsPerDisk, Bytes: 4 * diskBytes, Gbps: 16, IOPS: 4 * diskIOPS},
 	}
 }
@@ -159,4 +161,4 @@ func (p *Plan) Lose(l Load) Loss {
 }
 
 // GetDollars returns what requests to the bucket cost a month at a mean rate.
-func GetDollars(perSecond float64) float64 { return perSecond * secondsPerMonth * DollarsPerGet }
+func GetDollars(perSecond float64) float64 { return perSecond * SecondsPerMonth * DollarsPerGet }

@@ -21,6 +21,15 @@ type Cache interface {
 	Counted() *Ledger
 }
 
+// Sampled is a cache of a sample of keys, which may become smaller.
+type Sampled interface {
+	Cache
+	// Forget drops a key that is no longer part of the sample. It does not count as evicted.
+	Forget(key uint32)
+	// Resize gives the cache another capacity, and what else of the input depends on it.
+	Resize(in Input)
+}
+
 // Oracle is a cache that knows the future. Before each request it is told the request's index and key.
 type Oracle interface{ Follow(request int, key uint32) }
 
@@ -46,6 +55,10 @@ type Input struct {
 	Capacity int64    // bytes
 	// Queue is the share of the capacity that the queue of Shale's tier on disk has, in memory.
 	Queue float64
+	// Hashes are the hashes of keys; nil: a key is hashed itself. Ghosts is the number of hashes that Shale's
+	// tier on disk keeps of values that left its queue; 0: as many as the disk has values.
+	Hashes []uint64
+	Ghosts int
 	// Next is, by request, the index of the next request for the same key. Only the optimum needs it.
 	Next []uint32
 }

@@ -20,23 +20,53 @@ type flash struct {
 	uses              []uint8
 	reclaimed         []uint32 // reused by reclaim
 	capacity, segment int64
+	hashes            []uint64 // nil: see hash
 }
 
 func newFlash(in Input) *flash {
-	memory := int64(in.Queue * float64(in.Capacity))
 	keys := len(in.Sizes)
-	return &flash{
-		Ledger: newLedger(in.Sizes), filter: admit.New[uint32](memory, int(min(in.Capacity/meanSize(in.Sizes), int64(keys)))),
+	c := &flash{
+		Ledger: newLedger(in.Sizes), hashes: in.Hashes,
 		disk: newList(newLinks(keys), in.Sizes), onDisk: make([]bool, keys), asked: make([]uint16, keys), uses: make([]uint8, keys),
-		capacity: in.Capacity - memory, segment: (in.Capacity - memory) / flashSegments,
+	}
+	c.Resize(in)
+	return c
+}
+
+// Resize is [Sampled.Resize]. The queue in memory is empty after it.
+func (c *flash) Resize(in Input) {
+	memory, ghosts := int64(in.Queue*float64(in.Capacity)), in.Ghosts
+	if ghosts == 0 {
+		ghosts = int(min(in.Capacity/meanSize(in.Sizes), int64(len(in.Sizes))))
+	}
+	c.filter, c.queue, c.first = admit.New[uint32](memory, ghosts), nil, 0
+	c.capacity = in.Capacity - memory
+	c.segment = c.capacity / flashSegments
+	for c.disk.bytes > c.capacity {
+		c.reclaim()
 	}
 }
 
 // query16 is how the filter knows a query.
 func query16(query uint32) uint16 { return uint16(hash(query)) }
 
+func (c *flash) hash(key uint32) uint64 {
+	if c.hashes != nil {
+		return c.hashes[key]
+	}
+	return hash(key)
+}
+
+// Forget is [Sampled.Forget]. A value that waits stays until it has left the queue.
+func (c *flash) Forget(key uint32) {
+	if c.onDisk[key] {
+		c.disk.remove(key)
+		c.onDisk[key] = false
+	}
+}
+
 func (c *flash) waits(key uint32) bool {
-	_, ok := c.filter.Peek(hash(key))
+	_, ok := c.filter.Peek(c.hash(key))
 	return ok
 }
 
@@ -50,7 +80,7 @@ func (c *flash) Get(key, query uint32) bool {
 			c.asked[key], c.uses[key] = q, min(c.uses[key]+1, admit.MostUses)
 		}
 	case c.waits(key):
-		if _, admitted := c.filter.Use(hash(key), query16(query)); admitted {
+		if _, admitted := c.filter.Use(c.hash(key), query16(query)); admitted {
 			c.store(key, query)
 		}
 	default:
@@ -66,7 +96,7 @@ func (c *flash) Put(key, query uint32, fresh bool) {
 	if fresh {
 		query = 0 // the one that ships
 	}
-	if c.filter.Offer(hash(key), query16(query), c.size(key), key) {
+	if c.filter.Offer(c.hash(key), query16(query), c.size(key), key) {
 		c.store(key, query)
 		return
 	}

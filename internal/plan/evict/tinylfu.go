@@ -17,8 +17,12 @@ func newTinyLFU(in Input) (Cache, error) {
 	var err error
 	c.cache, err = ram.Eviction[uint32, struct{}]{
 		MaxBytes: in.Capacity, Inline: true,
-		Weigh:   func(key uint32, _ struct{}) uint32 { return max(in.Sizes[key], 1) },
-		Evicted: func(key uint32, _ struct{}) { c.evict(key) },
+		Weigh: func(key uint32, _ struct{}) uint32 { return max(in.Sizes[key], 1) },
+		Left: func(key uint32, _ struct{}, evicted bool) {
+			if evicted {
+				c.evict(key)
+			}
+		},
 	}.New()
 	return c, err
 }
@@ -41,3 +45,9 @@ func (c *tinyLFU) Put(key, _ uint32, _ bool) {
 	c.Written += c.size(key)
 	c.cache.Set(key, struct{}{})
 }
+
+// Resize is [Sampled.Resize].
+func (c *tinyLFU) Resize(in Input) { c.cache.SetMaximum(uint64(max(in.Capacity, 1))) }
+
+// Forget is [Sampled.Forget].
+func (c *tinyLFU) Forget(key uint32) { c.cache.Invalidate(key) }

@@ -242,7 +242,7 @@ func TestAheadOfTheSamePage(t *testing.T) {
 	a := New(Options{Catalog: w, Bucket: w, Pages: newCache(), Seed: seed, Gap: 512 << 10})
 	a.reach.span = 1
 	req := request("a", model.Always())
-	p := a.pagesOf(&w.blocks[0], req.Cost)
+	p := a.pagesOf(&w.blocks[0], "a", req.Cost)
 	h := newAhead(context.Background(), p, newLanes(), req.Quota)
 	defer h.close()
 	at := part.Addr{Off: 8, Len: 100}
@@ -275,7 +275,7 @@ func TestShortReads(t *testing.T) {
 	if _, err := a.Select(context.Background(), req); !errors.Is(err, model.ErrCorrupt) {
 		t.Error(err)
 	}
-	p := a.pagesOf(&w.blocks[0], req.Cost)
+	p := a.pagesOf(&w.blocks[0], "a", req.Cost)
 	h := newAhead(context.Background(), p, newLanes(), req.Quota)
 	defer h.close()
 	at := part.Addr{Off: 8, Len: 100}

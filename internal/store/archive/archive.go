@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/shaledb/shale/internal/cache"
+	"github.com/shaledb/shale/internal/cache/ledger"
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/store/catalog"
-	"github.com/shaledb/shale/internal/store/part"
 )
 
 // Catalog is the part of the catalogue that the archive needs.
@@ -35,16 +35,24 @@ type Bucket interface {
 type Options struct {
 	Catalog Catalog
 	Bucket  Bucket
-	Pages   part.Cache
+	Pages   cache.Tier
 	// Secondary is the tier after Pages; nil: none.
 	Secondary cache.Secondary
-	Seed      model.KeySeed
+	// Accounts are where pages are counted; the zero value counts nothing.
+	Accounts Accounts
+	Seed     model.KeySeed
 	// Gap is the most unneeded bytes that a request reads between two pages.
 	Gap int64
 
 	Registerer prometheus.Registerer
 	// Logger gets a line for each damaged block; nil: no log.
 	Logger *slog.Logger
+}
+
+// Accounts are those of the tiers that pages come from.
+type Accounts struct {
+	Ledger                             *ledger.Ledger
+	Pages, Lists, Disk, Shared, Bucket *ledger.Tier
 }
 
 // Archive is a source of series. It is safe for concurrent use.

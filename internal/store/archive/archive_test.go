@@ -93,6 +93,8 @@ func (c mapCache) Has(k cache.Key) bool {
 	return ok
 }
 
+func (c mapCache) Close() error { return nil }
+
 func labelsOf(i int) model.Labels {
 	return model.LabelsOf("__name__", fmt.Sprint("m", i%3), "i", fmt.Sprint(i))
 }

@@ -5,8 +5,10 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/shaledb/shale/internal/cache"
+	"github.com/shaledb/shale/internal/cache/ledger"
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/store/catalog"
 	"github.com/shaledb/shale/internal/store/part"
@@ -57,17 +59,17 @@ type block struct {
 
 // openBlock opens a block. The caller closes it.
 func (a *Archive) openBlock(ctx context.Context, b *catalog.Block, req *model.Request, l lanes) (*block, error) {
-	mine := a.pagesOf(b, req.Cost)
+	mine := a.pagesOf(b, req.Tenant, req.Cost)
 	mine.ahead = newAhead(ctx, mine, l, req.Quota)
 	if r := a.readers.get(b.ID); r != nil {
 		if a.o.Secondary != nil {
-			a.o.Secondary.Use(mine.endKey(), mine.by)
+			a.o.Secondary.Use(mine.endKey(), mine.tiers.By())
 		}
 		return &block{r.Bind(mine), mine}, nil
 	}
 	// The kept reader must not refer to this request, nor to its memory.
-	kept := a.pagesOf(b, new(model.Cost))
-	kept.by = mine.by
+	kept := a.pagesOf(b, req.Tenant, new(model.Cost))
+	kept.tiers.Asker = mine.tiers.Asker
 	open := func() (*part.Reader, error) {
 		end := mine.readEnd(b.Bytes)
 		defer func() { end = nil }()
@@ -100,12 +102,11 @@ func (b *block) close() { b.pages.ahead.close() }
 // pages reads the pages of a block for one request.
 type pages struct {
 	*part.CachedPages
-	a       *Archive
-	object  string
-	version cache.Digest // of the object, for the secondary tier
-	cost    *model.Cost
-	by      cache.Asker
-	ahead   *ahead
+	a      *Archive
+	object string
+	cost   *model.Cost
+	tiers  *tiers
+	ahead  *ahead
 	// tail is the end of the object from tailOff on, while the block is being opened, or the whole object.
 	tail    []byte
 	tailOff int64
@@ -116,13 +117,14 @@ type pages struct {
 
 var _ part.Fetcher = (*pages)(nil)
 
-func (a *Archive) pagesOf(b *catalog.Block, cost *model.Cost) *pages {
-	p := &pages{a: a, object: catalog.ObjectName(b.ID), version: a.versionOf(b), cost: cost, by: cache.Asker{Query: cost.QueryID()}}
-	memory := a.o.Pages
-	if a.o.Secondary != nil {
-		memory = tiers{a.o.Pages, a.o.Secondary, p.by, p.version}
-	}
-	p.CachedPages = part.NewCachedPages(memory, p.object, p.open, &cost.PagesRAM)
+// pagesOf returns the pages of a block for a query of a tenant.
+func (a *Archive) pagesOf(b *catalog.Block, tenant string, cost *model.Cost) *pages {
+	p := &pages{a: a, object: catalog.ObjectName(b.ID), cost: cost}
+	to := &a.o.Accounts
+	p.tiers = &tiers{secondary: a.o.Secondary, View: ledger.View{
+		Asker: to.Ledger.Asker(tenant, cost.QueryID(), b.Range.Max), Memory: a.o.Pages, Pages: to.Pages, Lists: to.Lists, Version: a.versionOf(b),
+	}}
+	p.CachedPages = part.NewCachedPages(p.tiers, p.object, p.open, &cost.PagesRAM)
 	return p
 }
 
@@ -172,7 +174,7 @@ func (p *pages) open(ctx context.Context, at part.Addr, decode func(stored []byt
 	}
 	if stored.From != cache.Nowhere {
 		if page, err := decode(stored.Value); err == nil {
-			p.count(stored.From)
+			p.count(stored.From, at, page)
 			return page, nil
 		}
 		stored.Value = nil
@@ -185,6 +187,7 @@ func (p *pages) open(ctx context.Context, at part.Addr, decode func(stored []byt
 	p.cost.PagesBucket.Add(1)
 	page, err := decode(stored.Value)
 	if err == nil {
+		p.served(p.a.o.Accounts.Bucket, at, page)
 		p.offer(p.storedKey(at.Off), stored.Value)
 	}
 	return page, err
@@ -210,10 +213,12 @@ func (p *pages) read(ctx context.Context, off, n int64) ([]byte, error) {
 		return nil, err
 	}
 	model.ProcessorOf(ctx).Leave()
+	began := time.Now()
 	b, err := p.a.o.Bucket.GetRange(ctx, p.object, off, n)
 	if err != nil {
 		return nil, ofBlock(err)
 	}
+	p.a.o.Accounts.Bucket.Took(time.Since(began), n)
 	if int64(len(b)) != n {
 		return nil, fmt.Errorf("%w: %s: got %d bytes at offset %d, expected %d", model.ErrCorrupt, p.object, len(b), off, n)
 	}

@@ -165,6 +165,23 @@ func timeAxis(from, to int64, columns int) (ticks []int, labels string) {
 	return ticks, row.String()
 }
 
+// axis returns the columns of the ticks and the row of their labels. A label that has no room is left out.
+func (c *Chart) axis(columns int) (ticks []int, labels string) {
+	if len(c.Ticks) == 0 {
+		return timeAxis(c.From, c.To, columns)
+	}
+	row := ""
+	for _, t := range c.Ticks {
+		column := position(t.At, c.From, c.To, columns)
+		begin := max(min(column-len(t.Label)/2, columns-len(t.Label)), 0)
+		if used := len(row); begin >= used+min(used, 1) {
+			row += strings.Repeat(" ", begin-used) + t.Label
+			ticks = append(ticks, column)
+		}
+	}
+	return ticks, row
+}
+
 // layoutOf returns how times are written that are a step apart.
 func layoutOf(step time.Duration) string {
 	switch {

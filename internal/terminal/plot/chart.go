@@ -18,9 +18,18 @@ type Chart struct {
 	From, To int64    // the range, in Unix milliseconds
 	// Step is the distance of points in milliseconds. A line is broken where points are missing.
 	Step int64
+	// Ticks label the axis in place of times, and Caption stands below it. Empty: the axis is of times.
+	Ticks   []Tick
+	Caption string
 	// Width is the columns of all rows but those of the legend, and Height the rows between the axes.
 	Width, Height int
 	Colour, UTF8  bool // the terminal shows these
+}
+
+// Tick is a place on the axis with its label.
+type Tick struct {
+	At    int64 // as that of points
+	Label string
 }
 
 // Series is a line of a chart.
@@ -68,7 +77,7 @@ func (c *Chart) Write(w io.Writer) error {
 		fmt.Fprintf(&out, "%*s %s", margin, label, edge)
 		c.row(&out, canvas, row)
 	}
-	ticks, labels := timeAxis(c.From, c.To, columns)
+	ticks, labels := c.axis(columns)
 	blank := strings.Repeat(" ", margin+2)
 	out.WriteString(blank[1:] + s.corner)
 	for column := range columns {
@@ -166,6 +175,9 @@ func (c *Chart) letter(series int) byte {
 
 // caption says which dates the times on the axis belong to, and in which zone they are.
 func (c *Chart) caption() string {
+	if len(c.Ticks) > 0 {
+		return c.Caption
+	}
 	layout, step := time.DateTime, (time.Duration(c.Step) * time.Millisecond).String()
 	if c.Step%1000 != 0 {
 		layout += ".000"

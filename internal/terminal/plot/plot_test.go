@@ -155,3 +155,18 @@ func BenchmarkChart(b *testing.B) {
 		}
 	}
 }
+
+// TestTicks: an axis may have labels of its own, and those without room are left out.
+func TestTicks(t *testing.T) {
+	c := Chart{
+		Series: []Series{{Name: "hits", Points: []Point{{0, 1}, {100, 2}, {1000, 3}}}}, From: 0, To: 1000, Step: 1000, Width: 40, Height: 3, Caption: "by size",
+		Ticks: []Tick{{0, "0.5x"}, {10, "crowded"}, {500, "4x"}, {1000, "20x"}},
+	}
+	var out strings.Builder
+	if err := c.Write(&out); err != nil {
+		t.Fatal(err)
+	}
+	if got := out.String(); !strings.Contains(got, "0.5x             4x               20x") || !strings.Contains(got, "by size") || strings.Contains(got, "crowded") {
+		t.Errorf("got\n%s", got)
+	}
+}

@@ -32,7 +32,7 @@ func (s *Source) pin(req *model.Request) selection {
 		labelled.Unlabelled = false
 		req = &labelled
 	}
-	return selection{view: v, pages: s.pages, req: req, fences: fences, hidden: hiding{before: math.MinInt64}, oldest: math.MaxInt64}
+	return selection{view: v, pages: s.pagesFor(req), req: req, fences: fences, hidden: hiding{before: math.MinInt64}, oldest: math.MaxInt64}
 }
 
 // mayHide reports whether rows of any series may be hidden.

@@ -39,10 +39,25 @@ type Pinner interface {
 	PinLabels(s model.Signal) *View
 }
 
+// Counted is a cache that counts what each request asks for.
+type Counted interface {
+	part.Cache
+	// For returns the cache as a request asks it.
+	For(req *model.Request) part.Cache
+}
+
 // Source answers queries from the head's parts and buffers.
 type Source struct {
 	head  Pinner
 	pages part.Cache // of pages of parts; may be nil
+}
+
+// pagesFor returns the cache as a request asks it.
+func (s *Source) pagesFor(req *model.Request) part.Cache {
+	if c, ok := s.pages.(Counted); ok {
+		return c.For(req)
+	}
+	return s.pages
 }
 
 // NewSource returns a source that keeps pages of parts in a cache. Without one (nil), every query reads and
@@ -108,8 +123,9 @@ func (s *Source) LabelNames(ctx context.Context, req *model.Request, emit func(n
 	if v.listsHidden(req) {
 		return s.eachSeries(ctx, req, emitAll)
 	}
+	pages := s.pagesFor(req)
 	for _, p := range v.LabelParts {
-		if err := p.ChargedReaderFor(req, s.pages).LabelNames(ctx, req.Tenant, req.Matchers, emit); err != nil {
+		if err := p.ChargedReaderFor(req, pages).LabelNames(ctx, req.Tenant, req.Matchers, emit); err != nil {
 			return p.WrapError(err)
 		}
 	}
@@ -129,8 +145,9 @@ func (s *Source) LabelValues(ctx context.Context, req *model.Request, name strin
 	if v.listsHidden(req) {
 		return s.eachSeries(ctx, req, emitValue)
 	}
+	pages := s.pagesFor(req)
 	for _, p := range v.LabelParts {
-		if err := p.ChargedReaderFor(req, s.pages).LabelValues(ctx, req.Tenant, name, req.Matchers, emit); err != nil {
+		if err := p.ChargedReaderFor(req, pages).LabelValues(ctx, req.Tenant, name, req.Matchers, emit); err != nil {
 			return p.WrapError(err)
 		}
 	}
