@@ -11,7 +11,7 @@ DURATION ?= 60s
 FUZZTIME ?= 5m
 
 .DEFAULT_GOAL := help
-.PHONY: help build run check format vet staticcheck unit test tools race oracle oracle-graphite oracle-logql damage e2e stores torture fuzz bench bench-memory bench-micro bench-report clean
+.PHONY: help build run check format vet staticcheck unit test tools race oracle oracle-graphite oracle-logql damage e2e stores tiers torture fuzz bench bench-memory bench-micro bench-report clean
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -75,12 +75,24 @@ stores: ## Test buckets on real object stores: the contract, the check, the serv
 	  go test -tags '$(TAGS)' -count=1 -timeout 1h ./internal/app -run 'TestWorlds|TestPowerCuts' -store $$s -worlds $(WORLDS) -power-cuts $(CUTS) || failed=1; \
 	done; \
 	wait $$waits && exit $$failed
+	go test -tags '$(TAGS)' -count=1 ./test/stagetest -run TestResults -tiers small+ssd+memcached
+
+# Rows in which each pair of tiers, and each tier and a store, are on and off together. Little memory and a folder without
+# caches are what all other tests have.
+tiers: ## Ask all queries, and live through worlds, with every pair of cache tiers on and off, over a folder and versitygw; outside CI.
+	@.ci/stores
+	@for row in 'small+ssd+memcached ' 'ssd+memcached versitygw' 'small+memcached versitygw' 'small+ssd versitygw'; do \
+	  set -- $$row; echo "tiers $$1 over $${2:-a folder}"; \
+	  go test -tags '$(TAGS)' -count=1 -timeout 1h ./test/promqltest ./test/stagetest -run 'TestStore|TestResults|TestResponses' -tiers $$1 -store "$$2" && \
+	  go test -tags '$(TAGS)' -count=1 -timeout 1h ./internal/app -run TestWorlds -tiers $$1 -store "$$2" -worlds $(WORLDS) || exit 1; \
+	done
 
 torture: tools ## Run long tests, long kills and long fuzzing (FUZZTIME for each target); outside CI.
 	go test -count=1 -timeout 4h -tags '$(TAGS),torture' ./...
 	$(MAKE) e2e DURATION=10m
 	go test -tags '$(TAGS),e2e' -count=1 -timeout 1h ./test/e2e -run TestKillLogs -log-kills 20
 	$(MAKE) stores STORES='versitygw azurite fake-gcs-server' WORLDS=30 CUTS=200
+	$(MAKE) tiers
 	go test -tags '$(TAGS),e2e' -count=1 -timeout 2h -v ./test/objectstores -run 'TestFaults|TestFullDisk|TestRequests' -outage 10m
 	$(MAKE) oracle-logql
 	$(MAKE) fuzz

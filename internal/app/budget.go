@@ -10,6 +10,8 @@ type budget struct {
 	results int64
 	// ssdIndex and ssdQueue are of the cache on an SSD.
 	ssdIndex, ssdQueue int64
+	// memcachedQueue is of the cache in memcached.
+	memcachedQueue int64
 }
 
 // forSSD gives a part of the pages to a cache on an SSD of that size: 32 bytes for each page of 16 KiB, at
@@ -25,6 +27,14 @@ func (b budget) forSSD(bytes int64) budget {
 func (b budget) forResults(bytes int64) budget {
 	b.results = min(bytes, b.pages/2)
 	b.pages -= b.results
+	return b
+}
+
+// forMemcached gives a sixth of the pages to those that wait to be stored in memcached: a third of that to
+// the queue, and twice as much to what is being sent.
+func (b budget) forMemcached() budget {
+	b.memcachedQueue = b.pages / 18
+	b.pages -= 3 * b.memcachedQueue
 	return b
 }
 

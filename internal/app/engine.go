@@ -17,6 +17,7 @@ import (
 	"github.com/shaledb/shale/internal/bucket"
 	bucketfs "github.com/shaledb/shale/internal/bucket/fs"
 	"github.com/shaledb/shale/internal/cache"
+	"github.com/shaledb/shale/internal/cache/memcached"
 	"github.com/shaledb/shale/internal/cache/ram"
 	"github.com/shaledb/shale/internal/cache/ssd"
 	"github.com/shaledb/shale/internal/journal/local"
@@ -61,6 +62,8 @@ type EngineOptions struct {
 
 	// SSD is the cache on an SSD, without its memory, metrics and log; nil: none.
 	SSD *ssd.Options
+	// Memcached is the cache in memcached, without its seed, memory, metrics and log; nil: none.
+	Memcached *memcached.Options
 
 	// Results are the settings of the cache of results, and their memory.
 	Results results.Limits
@@ -107,7 +110,8 @@ type Engine struct {
 	rate      *bill.Rate // of the requests of queries to the bucket
 	expiry    *expiry
 	compactor *compact.Compactor
-	ssd       *ssd.Store // nil: none
+	ssd       *ssd.Store      // nil: none
+	memcached *memcached.Tier // nil: none
 	accounts  *accounts
 	// wasEmpty says that nothing was stored when the engine was opened.
 	wasEmpty bool
@@ -203,8 +207,12 @@ func OpenEngine(ctx context.Context, o EngineOptions) (_ *Engine, err error) {
 // openSources opens the tiers of the cache, the sources of series, and the read path over them.
 func (e *Engine) openSources(seed model.KeySeed, split budget) (err error) {
 	e.accounts = newAccounts(split.ledger/4, e.now, e.o.SSD != nil, e.o.Registerer)
-	var secondary cache.Secondary
+	var secondary []cache.Secondary
+	e.rate = bill.Watch(e.o.Bucket)
 	split = split.forResults(e.o.Results.MaxBytes)
+	if e.o.Memcached != nil {
+		split = split.forMemcached()
+	}
 	if e.o.SSD != nil {
 		split = split.forSSD(e.o.SSD.MaxBytes)
 		o := *e.o.SSD
@@ -213,17 +221,23 @@ func (e *Engine) openSources(seed model.KeySeed, split budget) (err error) {
 		if e.ssd, err = ssd.Open(o); err != nil {
 			return err
 		}
-		secondary = e.ssd
+		secondary = append(secondary, e.ssd)
+	}
+	if e.o.Memcached != nil {
+		if e.memcached, err = openMemcached(&e.o, seed, split, e.rate); err != nil {
+			return err
+		}
+		secondary = append(secondary, e.memcached)
 	}
 	pages, err := ram.New(ram.Options{MaxBytes: split.pages, Account: e.accounts.memory, Registerer: e.o.Registerer})
 	if err != nil {
 		return err
 	}
 	e.recent = e.head.Source(localCache{pages, e.accounts})
-	e.rate = bill.Watch(e.o.Bucket)
 	e.querier = read.New(read.Options{
 		Sources: []read.Source{e.recent, archive.New(archive.Options{
-			Catalog: e.catalog, Bucket: e.rate, Gap: e.o.CoalesceGap, Seed: seed, Pages: pages, Secondary: secondary, Accounts: e.accounts.ofArchive(),
+			Catalog: e.catalog, Bucket: e.rate, Gap: e.o.CoalesceGap, Seed: seed, Pages: pages, Secondary: cache.Chain(secondary...),
+			Accounts:   e.accounts.ofArchive(),
 			Registerer: e.o.Registerer, Logger: e.o.Logger,
 		})},
 		Horizon: e.o.Retention.Horizon, Warn: e.lost.warn, Now: e.o.Now, Registerer: e.o.Registerer,
@@ -437,6 +451,9 @@ func (e *Engine) release() error {
 	}
 	if e.ssd != nil {
 		errs = append(errs, e.ssd.Close())
+	}
+	if e.memcached != nil {
+		errs = append(errs, e.memcached.Close())
 	}
 	if e.lock != nil {
 		errs = append(errs, e.lock.Close())

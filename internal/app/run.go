@@ -167,13 +167,17 @@ func engineOptions(o *Options, registry *prometheus.Registry) (EngineOptions, *d
 	if err != nil {
 		return EngineOptions{}, nil, err
 	}
+	shared, err := memcachedOptions(&c.Memcached)
+	if err != nil {
+		return EngineOptions{}, nil, err
+	}
 	d := watchDisk(disk, dataDir, c.DiskBytes, registry)
 	limits := c.Write
 	limits.MaxAge, limits.AgeSetting = c.OldestAge()
 	return EngineOptions{
 		FS: disk, DataDir: dataDir, Bucket: Scheduled(meter.New(b, registry), string(where.Kind), c.Requests, registry), CoalesceGap: c.Requests.Gap, Node: node,
 		MemoryBytes: c.MemoryBytes, Write: limits, Head: c.Head, Windows: c.Windows, Compact: c.Compact,
-		SSD: cached, Results: c.Results, Retention: rules, QueryTimeout: c.Query.Timeout,
+		SSD: cached, Memcached: shared, Results: c.Results, Retention: rules, QueryTimeout: c.Query.Timeout,
 		Disk: d, BucketApart: where.Kind != location.Folder || !liesIn(where.Dir, dataDir), Registerer: registry, Logger: o.Logger,
 		CheckBucket: newBucketCheck(b, where, registry, o.Logger).run,
 	}, d, nil

@@ -20,12 +20,14 @@ import (
 	"github.com/shaledb/shale/internal/read/readtest"
 	"github.com/shaledb/shale/internal/write"
 	"github.com/shaledb/shale/test/objectstores"
+	"github.com/shaledb/shale/test/tiertest"
 )
 
 var (
 	worldSeed = flag.Uint64("world-seed", 0, "the one world to try; 0: as many as -worlds says")
 	worlds    = flag.Int("worlds", 12, "random worlds that are tried")
 	storeName = flag.String("store", "", "the object store of test/objectstores that the worlds use; empty: a folder")
+	tierNames = flag.String("tiers", "", "small+memcached: the worlds have little memory and a cache in memcached; an SSD they have anyway, half of the time")
 )
 
 // TestWorlds pushes the same random batches into several engines that differ in everything that must not
@@ -41,11 +43,11 @@ func TestWorlds(t *testing.T) {
 			seeds = append(seeds, rand.Uint64())
 		}
 	}
-	places := objectstores.NewPlaces(t, *storeName)
+	places, caches := objectstores.NewPlaces(t, *storeName), tiertest.Start(t, *tierNames)
 	for _, seed := range seeds {
 		w := newWorld(rand.New(rand.NewPCG(seed, 0)))
 		for variant := range uint64(4) {
-			if err := w.run(t, places.New(), rand.New(rand.NewPCG(seed, variant+1)), variant > 1); err != nil {
+			if err := w.run(t, places.New(), caches.New(), rand.New(rand.NewPCG(seed, variant+1)), variant > 1); err != nil {
 				t.Fatalf("variant %d: %v\nagain: go test ./internal/app -run TestWorlds -world-seed %d", variant, err, seed)
 			}
 		}
@@ -197,13 +199,14 @@ func askText(e *Engine, q question, req *model.Request) (worldtest.Content, erro
 
 // run lives through the world with random settings and at random moments does what must not matter. With
 // rules, rows expire.
-func (w *world) run(t *testing.T, place objectstores.Place, r *rand.Rand, rules bool) error {
+func (w *world) run(t *testing.T, place objectstores.Place, caches *tiertest.Set, r *rand.Rand, rules bool) error {
 	now := worldBegin
 	mem := vfs.NewCrashableMem()
 	o := EngineOptions{
 		DataDir: crashDir, Node: "n", MemoryBytes: int64(16+r.IntN(3)*100) << 20, Idle: true, Now: func() int64 { return now },
 		Write: write.Limits{MaxFuture: 10 * time.Minute},
 	}
+	o.MemoryBytes = caches.Memory(o.MemoryBytes)
 	cached := r.IntN(2) == 0
 	open := func() (*Engine, error) {
 		b, err := place.Open(mem)
@@ -217,6 +220,7 @@ func (w *world) run(t *testing.T, place objectstores.Place, r *rand.Rand, rules 
 		if cached { // its content lives through restarts and power cuts
 			o.SSD = &ssd.Options{FS: mem, Dir: "/ssd", MaxBytes: ssd.MinBytes, Limits: ssd.Limits{WritesPerDay: 1000}}
 		}
+		o.Memcached, o.Registerer = caches.Memcached(), caches.Start()
 		o.Windows.Window = []time.Duration{2 * time.Hour, 5 * time.Minute, 24 * time.Hour}[r.IntN(3)]
 		return OpenEngine(context.Background(), o)
 	}

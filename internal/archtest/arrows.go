@@ -86,7 +86,7 @@ func rooms() []room {
 		{"client", nil, "a client judges a server from outside, so it never imports the engine"},
 		{"terminal", nil, "text for people is made of bytes and labels, wherever they come from"},
 		{"terminal/plot", nil, "a chart is made of numbers, wherever they come from"},
-		{"config", withLocation(settings("api", "bill", "cache/ssd", "read/graphite/names", "read/graphite/policy", "read/promql", "read/results", "store/compact", "store/head", "store/retention", "write", "write/logs")), "settings are plain values; app carries them into the rooms"},
+		{"config", withLocation(withServers(settings("api", "bill", "cache/ssd", "read/graphite/names", "read/graphite/policy", "read/promql", "read/results", "store/compact", "store/head", "store/retention", "write", "write/logs"))), "settings are plain values; app carries them into the rooms"},
 		{"archtest", nil, "the rules of the house stand outside it"},
 	})
 }
@@ -313,6 +313,13 @@ func settings(rooms ...string) map[string]string {
 // withLocation adds the arrow by which the setting of the bucket is checked.
 func withLocation(may map[string]string) map[string]string {
 	may["bucket/location"] = "the setting of the bucket is a URL"
+	return may
+}
+
+// withServers adds the arrows by which the settings of memcached are checked.
+func withServers(may map[string]string) map[string]string {
+	may["memcache"] = "the setting of memcached names servers"
+	may["memcache/hash"] = "the way to spread keys has a name"
 	return may
 }
 

@@ -1,6 +1,7 @@
 package archtest
 
-// memcacheRooms returns the rows of the client of memcached, which is useful without the rest of Shale.
+// memcacheRooms returns the rows of the client of memcached, which is useful without the rest of Shale, and
+// of the tier of the cache on it.
 func memcacheRooms() []room {
 	return []room{
 		{"memcache/meta", nil, "the protocol is bytes; it knows neither connections nor servers"},
@@ -13,5 +14,11 @@ func memcacheRooms() []room {
 			"memcache/pipe": "a server has connections",
 			"memcache/hash": "keys are spread over servers",
 		}, "a client of servers does not know what the values are for, so that it serves people who run nothing else of Shale"},
+		{"cache/memcached", map[string]string{
+			"cache":         "a tier keeps the contract",
+			"memcache":      "values lie on memcached servers",
+			"memcache/meta": "a lookup claims what is missing by flags of the protocol",
+			"memcache/pipe": "what a server refuses is told from what it did not get",
+		}, "a tier holds values by key; it never knows what they mean"},
 	}
 }

@@ -63,3 +63,12 @@ func (r *Rate) request() (seconds float64, measured bool) {
 	}
 	return r.seconds, true
 }
+
+// Mean returns the mean time of a request, or 0 if none has been measured.
+func (r *Rate) Mean() time.Duration {
+	seconds, measured := r.request()
+	if !measured {
+		return 0
+	}
+	return time.Duration(seconds * float64(time.Second))
+}

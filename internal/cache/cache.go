@@ -62,8 +62,8 @@ type Secondary interface {
 	// Get returns a value, or a miss if the tier does not have it, finds it damaged, or is out of order. It
 	// never fails.
 	Get(ctx context.Context, k Key, by Asker) Found
-	// GetMany is Get for several keys at once, so that a tier on another machine is asked in one round trip. It
-	// sets found, which has a zero value for each key, for the keys whose values it has.
+	// GetMany is Get for several keys at once, all different, so that a tier on another machine is asked in one
+	// round trip. It sets found, which has a zero value for each key, for the keys whose values it has.
 	GetMany(ctx context.Context, keys []Key, by Asker, found []Found)
 	// Has reports whether Get would return a value, as far as that is known without I/O.
 	Has(k Key) bool

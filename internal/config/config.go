@@ -69,6 +69,8 @@ type Config struct {
 	Results       results.Limits `embed:""`
 	ResultsMemory Share          `name:"cache.result-memory" default:"1.5%" placeholder:"SIZE" help:"Memory for results of queries: a size, or a share of the memory budget. It is taken from the share of pages, at most half of that. 0: no results are kept."`
 
+	Memcached Memcached `embed:""`
+
 	Requests Requests `embed:""`
 
 	Lines Lines `embed:""`

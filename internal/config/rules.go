@@ -23,7 +23,7 @@ type rule struct {
 
 // rules returns the rules for values besides the bounds in their tags. Each rule checks one setting.
 func rules() []rule {
-	return []rule{
+	return append(memcachedRules(), []rule{
 		{"data-dir", func(c *Config) error { return notEmpty(c.DataDir) }},
 		{"bucket", func(c *Config) error {
 			_, err := c.BucketLocation()
@@ -79,7 +79,7 @@ func rules() []rule {
 			return nil
 		}},
 		{"query.max-bytes", func(c *Config) error { return notZero(c.QueryBytes) }},
-	}
+	}...)
 }
 
 func (l *loader) validate() {

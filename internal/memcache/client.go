@@ -115,12 +115,22 @@ func (c *Client) Close() {
 // Read sends calls that ask for something, each to the server of its key, and waits for them until the
 // deadline, or for a shorter time if a server is usually faster. A call that has no answer has an error.
 func (c *Client) Read(ctx context.Context, deadline time.Time, calls []Call) {
-	c.spread(calls, func(n *node, calls []Call) { n.read(ctx, deadline, calls) })
+	c.spread(ctx, deadline, calls, false)
 }
 
 // Write sends calls that store or remove something. A call that was not carried out has an error.
 func (c *Client) Write(ctx context.Context, deadline time.Time, calls []Call) {
-	c.spread(calls, func(n *node, calls []Call) { n.write(ctx, deadline, calls) })
+	c.spread(ctx, deadline, calls, true)
+}
+
+// Most returns how long a read of any server may take.
+func (c *Client) Most() time.Duration {
+	if c.o.Bound != nil {
+		if b := c.o.Bound(); b > 0 {
+			return min(c.o.MaxWait, max(b, leastWait))
+		}
+	}
+	return c.o.MaxWait
 }
 
 // Wait returns how long a read of a key may take.
@@ -133,7 +143,7 @@ func (c *Client) Wait(key []byte) time.Duration {
 }
 
 // spread gives calls to their servers, which work at the same time.
-func (c *Client) spread(calls []Call, send func(n *node, calls []Call)) {
+func (c *Client) spread(ctx context.Context, deadline time.Time, calls []Call, write bool) {
 	r := c.ring.Load()
 	if r.picker == nil {
 		for i := range calls {
@@ -144,7 +154,7 @@ func (c *Client) spread(calls []Call, send func(n *node, calls []Call)) {
 	if len(calls) == 1 {
 		n := r.nodes[r.picker.Pick(calls[0].Request.Key)]
 		if calls[0].Err = n.check(&calls[0]); calls[0].Err == nil {
-			send(n, calls)
+			n.carry(ctx, deadline, calls, write)
 		}
 		return
 	}
@@ -165,7 +175,7 @@ func (c *Client) spread(calls []Call, send func(n *node, calls []Call)) {
 			for i, place := range of {
 				own[i] = calls[place]
 			}
-			send(r.nodes[at], own)
+			r.nodes[at].carry(ctx, deadline, own, write)
 			for i, place := range of {
 				calls[place] = own[i]
 			}

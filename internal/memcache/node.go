@@ -88,29 +88,24 @@ func (n *node) observe(took time.Duration) {
 
 // wait returns how long a read of the server may take.
 func (n *node) wait() time.Duration {
-	most := n.c.o.MaxWait
-	if bound := n.c.o.Bound; bound != nil {
-		if b := bound(); b > 0 {
-			most = min(most, max(b, leastWait))
-		}
-	}
+	most := n.c.Most()
 	if p99, ok := n.latency.quantile(0.99); ok {
 		return min(most, max(patience*p99, leastPatience))
 	}
 	return most
 }
 
-// read sends calls that ask for something. It sets the error of each that has no answer.
-func (n *node) read(ctx context.Context, deadline time.Time, calls []Call) {
+// carry sends calls, and sets the error of each that has no answer. A read waits no longer than the server is
+// worth.
+func (n *node) carry(ctx context.Context, deadline time.Time, calls []Call, write bool) {
+	if write {
+		n.send(ctx, deadline, n.writes, calls)
+		return
+	}
 	if own := time.Now().Add(n.wait()); own.Before(deadline) {
 		deadline = own
 	}
 	n.send(ctx, deadline, n.reads[int(n.turn.Add(1))%len(n.reads)], calls)
-}
-
-// write sends calls that store or remove something.
-func (n *node) write(ctx context.Context, deadline time.Time, calls []Call) {
-	n.send(ctx, deadline, n.writes, calls)
 }
 
 // send sends calls in batches.

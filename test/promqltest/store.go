@@ -12,6 +12,7 @@ import (
 
 	"github.com/shaledb/shale/internal/app"
 	"github.com/shaledb/shale/test/objectstores"
+	"github.com/shaledb/shale/test/tiertest"
 )
 
 // Store is the real engine on a file system in memory, without retention, limit on the age of samples, or
@@ -20,6 +21,7 @@ type Store struct {
 	*app.Engine
 	mem   *vfs.MemFS
 	place objectstores.Place
+	set   *tiertest.Set
 	now   atomic.Int64
 }
 
@@ -34,13 +36,13 @@ func keySeed() []byte {
 // OpenStore makes an empty store, whose bucket is a folder.
 func OpenStore(t testing.TB) *Store {
 	t.Helper()
-	return OpenStoreAt(t, new(objectstores.Places).New())
+	return OpenStoreAt(t, new(objectstores.Places).New(), new(tiertest.Tiers).New())
 }
 
-// OpenStoreAt makes an empty store with an empty bucket.
-func OpenStoreAt(t testing.TB, place objectstores.Place) *Store {
+// OpenStoreAt makes an empty store with an empty bucket and empty caches.
+func OpenStoreAt(t testing.TB, place objectstores.Place, caches *tiertest.Set) *Store {
 	t.Helper()
-	s := &Store{mem: vfs.NewMem(), place: place}
+	s := &Store{mem: vfs.NewMem(), place: place, set: caches}
 	// Samples of the test files begin in 1970, and some are in the future.
 	s.now.Store(1 << 62)
 	if err := s.open(); err != nil {
@@ -58,8 +60,8 @@ func (s *Store) open() error {
 		return err
 	}
 	s.Engine, err = app.OpenEngine(context.Background(), app.EngineOptions{
-		FS: s.mem, DataDir: "/data", Bucket: b, Node: "test", MemoryBytes: 32 << 20, Idle: true,
-		Now: s.now.Load,
+		FS: s.mem, DataDir: "/data", Bucket: b, Node: "test", MemoryBytes: s.set.Memory(32 << 20), Idle: true,
+		Now: s.now.Load, SSD: s.set.SSD(s.mem), Memcached: s.set.Memcached(), Registerer: s.set.Start(),
 	})
 	return err
 }

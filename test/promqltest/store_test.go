@@ -13,13 +13,17 @@ import (
 	"github.com/prometheus/prometheus/storage"
 
 	"github.com/shaledb/shale/test/objectstores"
+	"github.com/shaledb/shale/test/tiertest"
 )
 
-var storeName = flag.String("store", "", "the object store of test/objectstores that TestStore uses; empty: a folder")
+var (
+	storeName = flag.String("store", "", "the object store of test/objectstores that TestStore uses; empty: a folder")
+	tierNames = flag.String("tiers", "", "the caches of test/tiers that TestStore uses, such as small+ssd+memcached; empty: memory")
+)
 
 func TestStore(t *testing.T) {
-	places := objectstores.NewPlaces(t, *storeName)
-	Run(t, func(t testing.TB) Engine { return OpenStoreAt(t, places.New()) })
+	places, caches := objectstores.NewPlaces(t, *storeName), tiertest.Start(t, *tierNames)
+	Run(t, func(t testing.TB) Engine { return OpenStoreAt(t, places.New(), caches.New()) })
 }
 
 // TestPlaces checks that the rows are where the stages say.

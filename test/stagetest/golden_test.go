@@ -19,13 +19,17 @@ import (
 	"github.com/shaledb/shale/internal/model/worldtest"
 	"github.com/shaledb/shale/internal/read/logql/logqltest"
 	"github.com/shaledb/shale/test/objectstores"
+	"github.com/shaledb/shale/test/tiertest"
 )
 
-var storeName = flag.String("store", "", "the object store of test/objectstores that has the lines; empty: a folder")
+var (
+	storeName = flag.String("store", "", "the object store of test/objectstores that has the lines; empty: a folder")
+	tierNames = flag.String("tiers", "", "the caches of test/tiers that queries go through, such as small+ssd+memcached; empty: memory")
+)
 
 // TestResults compares results of queries with those of Loki, at each stage.
 func TestResults(t *testing.T) {
-	places := objectstores.NewPlaces(t, *storeName)
+	places, caches := objectstores.NewPlaces(t, *storeName), tiertest.Start(t, *tierNames)
 	files, err := filepath.Glob("../../internal/read/logql/logqltest/testdata/*.golden")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("%d files, %v", len(files), err)
@@ -44,7 +48,7 @@ func TestResults(t *testing.T) {
 					data = append(data, d)
 				}
 			}
-			Each(t, places, logqltest.Begin+3*logqltest.Span, Datasets(data), func(t *testing.T, s *Store) {
+			Each(t, places, caches, logqltest.Begin+3*logqltest.Span, Datasets(data), func(t *testing.T, s *Store) {
 				for i := range records {
 					r := &records[i]
 					got := logqltest.Run(context.Background(), s.LogQL, r.Data.Name, &r.Query)
@@ -59,7 +63,7 @@ func TestResults(t *testing.T) {
 
 // TestResponses compares responses of the API with those of Loki, at each stage.
 func TestResponses(t *testing.T) {
-	places := objectstores.NewPlaces(t, *storeName)
+	places, caches := objectstores.NewPlaces(t, *storeName), tiertest.Start(t, *tierNames)
 	for _, suite := range lokitest.Suites() {
 		suite.Store = namesOfOtherTimes
 		t.Run(suite.Name, func(t *testing.T) {
@@ -79,7 +83,7 @@ func TestResponses(t *testing.T) {
 				return nil
 			}
 			now := time.Unix(recording.At+100, 0)
-			Each(t, places, now.UnixNano(), lines, func(t *testing.T, s *Store) {
+			Each(t, places, caches, now.UnixNano(), lines, func(t *testing.T, s *Store) {
 				h := loki.New(loki.Options{Engine: s.LogQL, Options: api.Options{Now: func() time.Time { return now }, Registerer: prometheus.NewRegistry()}})
 				mux := http.NewServeMux()
 				h.Routes(mux)

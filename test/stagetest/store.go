@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
-	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/shaledb/shale/internal/app"
 	"github.com/shaledb/shale/internal/bucket"
@@ -17,6 +16,7 @@ import (
 	"github.com/shaledb/shale/internal/read/logql/logqltest"
 	"github.com/shaledb/shale/internal/write"
 	"github.com/shaledb/shale/test/objectstores"
+	"github.com/shaledb/shale/test/tiertest"
 )
 
 // Store is the real engine on a disk in memory, with LogQL over it. It does no work in the background.
@@ -25,6 +25,8 @@ type Store struct {
 	LogQL *logql.Engine
 
 	places *objectstores.Places
+	tiers  *tiertest.Tiers
+	set    *tiertest.Set
 	place  objectstores.Place
 	bucket bucket.Bucket
 	disk   *vfs.MemFS
@@ -32,14 +34,14 @@ type Store struct {
 }
 
 // Open makes an empty store, whose clock stands at a time in Unix nanoseconds. The caller closes it.
-func Open(places *objectstores.Places, now int64) (*Store, error) {
-	s := &Store{places: places, now: now}
+func Open(places *objectstores.Places, caches *tiertest.Tiers, now int64) (*Store, error) {
+	s := &Store{places: places, tiers: caches, now: now}
 	return s, s.begin()
 }
 
 // begin starts with an empty disk and an empty bucket.
 func (s *Store) begin() error {
-	s.disk, s.place = vfs.NewMem(), s.places.New()
+	s.disk, s.place, s.set = vfs.NewMem(), s.places.New(), s.tiers.New()
 	return s.open()
 }
 
@@ -48,8 +50,8 @@ func (s *Store) open() (err error) {
 		return err
 	}
 	s.Engine, err = app.OpenEngine(context.Background(), app.EngineOptions{
-		FS: s.disk, Bucket: s.bucket, DataDir: "/data", Node: "n", MemoryBytes: 1 << 30, Idle: true, Now: func() int64 { return s.now },
-		Write: write.Limits{MaxFuture: time.Hour}, Registerer: prometheus.NewRegistry(),
+		FS: s.disk, Bucket: s.bucket, DataDir: "/data", Node: "n", MemoryBytes: s.set.Memory(1 << 30), Idle: true, Now: func() int64 { return s.now },
+		Write: write.Limits{MaxFuture: time.Hour}, SSD: s.set.SSD(s.disk), Memcached: s.set.Memcached(), Registerer: s.set.Start(),
 	})
 	if err != nil {
 		return err
@@ -161,10 +163,10 @@ func restart(s *Store, _ Lines) error {
 	return s.open()
 }
 
-// Each opens a store, and calls ask at each stage of the lines.
-func Each(t *testing.T, places *objectstores.Places, now int64, lines Lines, ask func(t *testing.T, s *Store)) {
+// Each opens a store with caches, and calls ask at each stage of the lines.
+func Each(t *testing.T, places *objectstores.Places, caches *tiertest.Tiers, now int64, lines Lines, ask func(t *testing.T, s *Store)) {
 	t.Helper()
-	s, err := Open(places, now)
+	s, err := Open(places, caches, now)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,14 +39,14 @@ func newMetrics(s *Store) *metrics {
 		evicted:    counter("shale_cache_evictions_total", "Pages that left the cache for others."),
 		unread:     counter("shale_cache_evictions_unread_total", "Pages that left the cache without having been wanted by any query since they entered."),
 		admitted:   counter("shale_cache_admitted_total", "Pages that were written to the SSD cache because a second query wanted them."),
-		bad:        counter("shale_cache_bad_records_total", "Records of the SSD cache that could not be read or did not match their checksum, and were fetched from the bucket instead."),
-		written:    counter("shale_cache_written_bytes_total", "Bytes that the SSD cache has written to its disk."),
+		bad:        counter("shale_cache_bad_records_total", "Records of a tier of the cache that could not be read or did not match their checksum, and were fetched from the bucket instead."),
+		written:    counter("shale_cache_written_bytes_total", "Bytes that a tier of the cache has written to its disk or its servers."),
 		reinserted: counter("shale_cache_reinserted_bytes_total", "Bytes that the SSD cache has written once more because queries had used them."),
 		refusals:   make(map[string]prometheus.Counter),
 		account:    s.o.Account,
 	}
 	refusals := f.NewCounterVec(prometheus.CounterOpts{
-		Name: "shale_cache_refused_total", Help: "Pages that the SSD cache did not keep, by reason: out (the cache is out), size, queue (too many wait to be written), budget (the day's writes are spent) or index (its memory is full).",
+		Name: "shale_cache_refused_total", Help: "Pages that a tier of the cache did not keep, by reason; docs/cache.md lists the reasons.",
 		ConstLabels: tier,
 	}, []string{"reason"})
 	for _, reason := range []string{refusedOut, refusedSize, refusedQueue, refusedBudget, refusedIndex} {
@@ -66,7 +66,7 @@ func (m *metrics) gauges(s *Store, f promauto.Factory, tier prometheus.Labels) {
 	gauge("shale_cache_entries_limit", "Most pages that the memory of the SSD cache can index; at this bound, the oldest segment is dropped.", func() int64 { return s.maxEntries })
 	gauge("shale_cache_index_bytes", "Memory of the index of the SSD cache.", s.index.memory)
 	gauge("shale_cache_waiting_bytes", "Memory of the pages that wait for a second query that wants them.", s.filter.Bytes)
-	gauge("shale_cache_queue_bytes", "Memory of the pages that wait to be written to the SSD cache.", s.queued.Load)
+	gauge("shale_cache_queue_bytes", "Memory of the pages that wait to be written to a tier of the cache.", s.queued.Load)
 	gauge("shale_cache_write_budget_bytes", "Bytes that the SSD cache may write now; a day adds cache.ssd-writes-per-day times its size.", s.budget.left.Load)
 	for _, c := range causes() {
 		labels := prometheus.Labels{"tier": "ssd", "cause": c.String()}

@@ -40,7 +40,7 @@ func Start(t testing.TB, args ...string) *Server {
 // megabytes.
 func Extstore(dir string, memory int) []string {
 	return []string{
-		"-m", strconv.Itoa(memory), "-o", "ext_path=" + filepath.Join(dir, "extstore") + ":64m,ext_page_size=2,ext_wbuf_size=2,ext_item_size=512,ext_item_age=0",
+		"-m", strconv.Itoa(memory), "-o", "ext_page_size=2,ext_wbuf_size=2,ext_item_size=512,ext_path=" + filepath.Join(dir, "extstore") + ":64m",
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/shaledb/shale/internal/read/logql/logqltest"
 	"github.com/shaledb/shale/test/objectstores"
 	"github.com/shaledb/shale/test/stagetest"
+	"github.com/shaledb/shale/test/tiertest"
 )
 
 var (
@@ -34,7 +35,7 @@ func TestRandom(t *testing.T) {
 	data := logqltest.Datasets(*sets, 120, *seed)
 	all := ask(t, data, *count)
 	j := judge{t: t}
-	stagetest.Each(t, new(objectstores.Places), logqltest.Begin+3*logqltest.Span, stagetest.Datasets(data), func(t *testing.T, s *stagetest.Store) {
+	stagetest.Each(t, new(objectstores.Places), new(tiertest.Tiers), logqltest.Begin+3*logqltest.Span, stagetest.Datasets(data), func(t *testing.T, s *stagetest.Store) {
 		j.begin(t.Name())
 		for i := range all {
 			j.compare(&all[i], logqltest.Run(context.Background(), s.LogQL, all[i].data.Name, &all[i].query))
