@@ -97,7 +97,7 @@ func TestJump(t *testing.T) {
 	}
 }
 
-// TestKetamaByHand checks the ring against figures of the C code of twemproxy.
+// TestKetamaByHand checks the ring against points worked out by hand from the rules of twemproxy.
 func TestKetamaByHand(t *testing.T) {
 	if got := KetamaName("10.0.0.1:11211") + " " + KetamaName("10.0.0.1:11212"); got != "10.0.0.1 10.0.0.1:11212" {
 		t.Error(got)
