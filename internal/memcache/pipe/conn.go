@@ -2,8 +2,11 @@ package pipe
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
+	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -163,9 +166,13 @@ func (c *Conn) begin(b *batch, deadline time.Time, calls []Call) error {
 		return nil
 	}
 	// The caller writes by itself, which saves a switch of goroutines. What others queue in the meantime is
-	// left to the goroutine that writes.
+	// left to the goroutine that writes, and so is what the server does not take before the deadline.
 	c.writing = true
-	c.send(deadline.Add(writeGrace))
+	if unsent, err := c.send(deadline.Add(writeGrace)); errors.Is(err, os.ErrDeadlineExceeded) {
+		c.waiting = append(slices.Clone(unsent), c.waiting...)
+	} else if err != nil {
+		c.failLocked(fmt.Errorf("%w: %v", ErrClosed, err))
+	}
 	if c.writing = len(c.waiting) > 0; c.writing {
 		c.wake <- struct{}{}
 	}
@@ -175,20 +182,19 @@ func (c *Conn) begin(b *batch, deadline time.Time, calls []Call) error {
 // expect bounds the time until the next response.
 func (c *Conn) expect() { _ = c.conn.SetReadDeadline(time.Now().Add(c.o.Stall)) }
 
-// send writes what waits, without the lock. The caller holds the lock and has set writing.
-func (c *Conn) send(deadline time.Time) {
+// send writes what waits, without the lock, and returns what it could not write by the deadline, which is
+// valid until the next call. The caller holds the lock and has set writing.
+func (c *Conn) send(deadline time.Time) (unsent []byte, err error) {
 	buf := c.waiting
 	c.waiting, c.spare = c.spare[:0], nil
 	c.mu.Unlock()
 	_ = c.conn.SetWriteDeadline(deadline)
-	_, err := c.conn.Write(buf)
+	n, err := c.conn.Write(buf)
 	c.mu.Lock()
 	if cap(buf) <= keptBuffer {
 		c.spare = buf[:0]
 	}
-	if err != nil {
-		c.failLocked(fmt.Errorf("%w: %v", ErrClosed, err))
-	}
+	return buf[n:], err
 }
 
 // write writes what the callers leave to it.
@@ -196,7 +202,9 @@ func (c *Conn) write() {
 	for range c.wake {
 		c.mu.Lock()
 		for len(c.waiting) > 0 && c.err == nil {
-			c.send(time.Now().Add(c.o.Stall))
+			if _, err := c.send(time.Now().Add(c.o.Stall)); err != nil {
+				c.failLocked(fmt.Errorf("%w: %v", ErrClosed, err))
+			}
 		}
 		c.writing = false
 		ended := c.err != nil

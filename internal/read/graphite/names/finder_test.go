@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -24,16 +25,27 @@ var always = model.TimeRange{Min: math.MinInt64, Max: math.MaxInt64}
 
 // memory is a source of sets of names, each sorted or not.
 type memory struct {
+	mu       sync.Mutex
 	sets     []*memorySet
 	released int
 }
 
 type memorySet struct {
 	model.NameList
+	mu   sync.Mutex
 	made []byte
 }
 
+// index returns what was made.
+func (s *memorySet) index() []byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.made
+}
+
 func (s *memorySet) Made(ctx context.Context, make func(context.Context) ([]byte, error)) (b []byte, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.made == nil && make != nil && s.Sorted {
 		s.made, err = make(ctx)
 	}
@@ -41,10 +53,16 @@ func (s *memorySet) Made(ctx context.Context, make func(context.Context) ([]byte
 }
 
 func (m *memory) Names(context.Context, *model.Request) (sets []model.NameSet, release func(), err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	for _, s := range m.sets {
 		sets = append(sets, s)
 	}
-	return sets, func() { m.released++ }, nil
+	return sets, func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.released++
+	}, nil
 }
 
 func newSet(sorted bool, names ...string) *memorySet {
@@ -290,23 +308,30 @@ func TestWarmer(t *testing.T) {
 		}
 		find("a.host7.x")
 		synctest.Wait()
-		if set.made != nil {
+		if set.index() != nil {
 			t.Error("an index was made for a query that looks at one name")
 		}
 		find("*.*7.x")
 		synctest.Wait()
-		if set.made == nil {
+		if set.index() == nil {
 			t.Error("no index was made")
 		}
+		m.mu.Lock()
 		m.sets = append(m.sets, later)
+		m.mu.Unlock()
 		time.Sleep(refreshEvery + time.Second)
-		if later.made == nil {
+		if later.index() == nil {
 			t.Error("no index was made of a part that came later")
 		}
 		time.Sleep(idleAfter + time.Minute)
+		later.mu.Lock()
 		later.made = nil
+		later.mu.Unlock()
 		time.Sleep(time.Minute)
-		if later.made != nil || len(f.warmer.tenants) != 0 {
+		f.warmer.mu.Lock()
+		kept := len(f.warmer.tenants)
+		f.warmer.mu.Unlock()
+		if later.index() != nil || kept != 0 {
 			t.Error("a tenant that does not ask is kept warm")
 		}
 	})

@@ -21,7 +21,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		names: f.NewCounter(prometheus.CounterOpts{
 			Name: "shale_names_indexed_total", Help: "Graphite names of which indexes were made."}),
 		bytes: f.NewCounter(prometheus.CounterOpts{
-			Name: "shale_names_index_bytestotal", Help: "Bytes of the indexes made of Graphite names."}),
+			Name: "shale_names_index_bytes_total", Help: "Bytes of the indexes made of Graphite names."}),
 	}
 }
 
