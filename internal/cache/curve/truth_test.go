@@ -18,6 +18,7 @@ import (
 	"github.com/shaledb/shale/internal/cache/ssd"
 	"github.com/shaledb/shale/internal/plan/trace"
 	"github.com/shaledb/shale/internal/plan/workload"
+	"github.com/shaledb/shale/internal/racetest"
 )
 
 func TestMain(m *testing.M) {
@@ -146,6 +147,7 @@ func (x *tiers) close(t *testing.T) {
 // these sizes do, within three points. After only some hours, it is up to 2.4 points too low for larger
 // sizes.
 func TestWhatIfMeetsTruth(t *testing.T) {
+	racetest.SkipSerial(t) // takes minutes there
 	days := *truthDays
 	if days == 0 {
 		days = 0.25
