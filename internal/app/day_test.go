@@ -12,6 +12,7 @@ import (
 	bucketfs "github.com/shaledb/shale/internal/bucket/fs"
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/model/worldtest"
+	"github.com/shaledb/shale/internal/racetest"
 )
 
 // TestDayOfManyTenants lets a day pass for many small tenants with the same ten series. At the end each
@@ -20,7 +21,7 @@ import (
 func TestDayOfManyTenants(t *testing.T) {
 	tenants := 10_000
 	if testing.Short() {
-		tenants = 300
+		tenants = 300 / racetest.Fewer
 	}
 	s := newSetup(t, func(o *EngineOptions) {
 		o.FS = vfs.NewMem() // a file system that can be crash-cloned copies a file at each sync

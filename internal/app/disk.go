@@ -40,6 +40,7 @@ type disk struct {
 	reserved atomic.Int64
 	buffered atomic.Pointer[func() int64] // bytes that a flush may write at most
 	full     atomic.Pointer[error]
+	measures sync.Mutex // an older measurement must not replace a newer one
 	stop     context.CancelFunc
 	done     sync.WaitGroup
 }
@@ -148,6 +149,8 @@ func (d *disk) Wrote(bytes int64) {
 }
 
 func (d *disk) measure() {
+	d.measures.Lock()
+	defer d.measures.Unlock()
 	told := d.told.Load()
 	used, err := folderBytes(d.fs, d.dir)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -38,7 +39,11 @@ func TestStopDoesNotWaitForStalledClients(t *testing.T) {
 		_, err = fmt.Fprint(deaf, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
 		must(t, err)
 	}
-	time.Sleep(time.Second)
+	for begun := time.Now(); !writes(); time.Sleep(10 * time.Millisecond) {
+		if time.Since(begun) > time.Minute {
+			t.Fatal("no response has filled the buffers of its connection")
+		}
+	}
 
 	began := time.Now()
 	if err := s.stop(); err != nil {
@@ -55,6 +60,17 @@ func TestStopDoesNotWaitForStalledClients(t *testing.T) {
 			t.Errorf("the log has no %s:\n%s", want, s.log)
 		}
 	}
+}
+
+// writes reports whether a response waits for its client, as the network poller sees it.
+func writes() bool {
+	stacks := make([]byte, 8<<20)
+	for stack := range strings.SplitSeq(string(stacks[:runtime.Stack(stacks, true)]), "\n\n") {
+		if first, rest, _ := strings.Cut(stack, "\n"); strings.Contains(first, "[IO wait") && strings.Contains(rest, "app.(*connection).Write(") {
+			return true
+		}
+	}
+	return false
 }
 
 // TestRefusalDoesNotWaitForTheBody: a request whose body is too large is refused at once, though the client

@@ -22,6 +22,7 @@ import (
 	bucketfs "github.com/shaledb/shale/internal/bucket/fs"
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/model/worldtest"
+	"github.com/shaledb/shale/internal/racetest"
 	"github.com/shaledb/shale/internal/read/readtest"
 	"github.com/shaledb/shale/internal/write"
 )
@@ -273,7 +274,7 @@ func TestBitFlips(t *testing.T) {
 			continue
 		}
 		size := sizeOf(t, disk, file)
-		for range 25 {
+		for range 25 / racetest.Fewer {
 			at := r.Int64N(max(size, 1))
 			for _, cut := range []bool{false, true} {
 				if size == 0 || cut && r.IntN(4) > 0 {

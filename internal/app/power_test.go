@@ -15,6 +15,7 @@ import (
 
 	"github.com/shaledb/shale/internal/bucket"
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/racetest"
 	"github.com/shaledb/shale/internal/store/catalog"
 	"github.com/shaledb/shale/test/objectstores"
 )
@@ -129,7 +130,7 @@ func TestPowerCuts(t *testing.T) {
 		r: rand.New(rand.NewPCG(seed, 0)), now: worldBegin, place: objectstores.NewPlaces(t, *storeName).New(), disk: vfs.NewCrashableMem(),
 		acked: map[int]bool{},
 	}
-	for range *powerCuts {
+	for range max(1, *powerCuts/racetest.Fewer) {
 		if err := p.untilCut(); err != nil {
 			t.Fatal(err)
 		}

@@ -192,8 +192,13 @@ func TestTailDrops(t *testing.T) {
 	pushed := make(chan struct{})
 	go func() {
 		<-first
-		for i := range 3 * queueRows {
-			s.push("t", l, readtest.Line{Time: int64(i + 2), Text: "x"})
+		const each = 50
+		for i := range 3 * queueRows / each {
+			var lines [each]readtest.Line
+			for k := range lines {
+				lines[k] = readtest.Line{Time: int64(i*each + k + 2), Text: "x"}
+			}
+			s.push("t", l, lines[:]...)
 		}
 		close(pushed)
 	}()

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/prometheus/storage"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/racetest"
 	"github.com/shaledb/shale/internal/read"
 	"github.com/shaledb/shale/internal/read/promql"
 	"github.com/shaledb/shale/internal/read/readtest"
@@ -26,6 +27,7 @@ func storeOf(m *readtest.Memory, quota *model.Quota) *promql.Queryable {
 
 // TestChargeOfLongRange: the charge for a long range at short steps does not overflow.
 func TestChargeOfLongRange(t *testing.T) {
+	racetest.SkipSerial(t)
 	const samples = 1_100_000 // times the milliseconds of 290 years, that is more than 63 bits
 	theirs := boundless()
 	defer theirs.Close()
@@ -242,6 +244,7 @@ func TestChargeOfReconciledBounds(t *testing.T) {
 
 // TestGroupIsChargedFirst: a group with more steps than the limit allows is refused before it takes memory.
 func TestGroupIsChargedFirst(t *testing.T) {
+	racetest.SkipSerial(t)
 	theirs := boundless()
 	defer theirs.Close()
 	m := readtest.NewMemory(1)

@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/prometheus/storage"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/racetest"
 	"github.com/shaledb/shale/internal/read"
 	"github.com/shaledb/shale/internal/read/promql"
 	"github.com/shaledb/shale/internal/read/readtest"
@@ -108,6 +109,7 @@ func watch(look func()) (stop func() int64) {
 // TestChargeFollowsHeap: what a query over histograms is charged is what it holds, within a factor, both when
 // it is computed here and when upstream evaluates it.
 func TestChargeFollowsHeap(t *testing.T) {
+	racetest.SkipSerial(t)
 	// The slack is for batches of series, which have one size for all queries.
 	const least, most, slack = 0.8, 2.5, 4 << 20
 	theirs := boundless()
@@ -147,6 +149,7 @@ func TestChargeFollowsHeap(t *testing.T) {
 // TestMixedLimit: with any limit, a query over histograms gives the right result or an error that names the
 // limit, and nothing stays charged or open.
 func TestMixedLimit(t *testing.T) {
+	racetest.SkipSerial(t)
 	theirs := boundless()
 	defer theirs.Close()
 	ours := &promql.Engine{Upstream: theirs, SubqueryStep: time.Minute}

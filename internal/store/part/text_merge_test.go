@@ -14,6 +14,7 @@ import (
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/model/worldtest"
+	"github.com/shaledb/shale/internal/racetest"
 	"github.com/shaledb/shale/internal/store/part/file"
 	"github.com/shaledb/shale/internal/store/part/parttest"
 	"github.com/shaledb/shale/internal/store/part/text"
@@ -176,6 +177,7 @@ func drawClip(t *rapid.T, at int64) model.TimeRange {
 // TestTextMergeAgainstModel merges the text of random series of random inputs, stored and in memory, with any
 // sizes of pages and any clip, and again what came out of that.
 func TestTextMergeAgainstModel(t *testing.T) {
+	racetest.SkipSerial(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		rnd := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 7))
 		begin := []int64{0, 1700000000e9, math.MinInt64 + 50}[rnd.IntN(3)]

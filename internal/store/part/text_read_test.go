@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/racetest"
 	"github.com/shaledb/shale/internal/store/part/file"
 	"github.com/shaledb/shale/internal/store/part/lines"
 	"github.com/shaledb/shale/internal/store/part/parttest"
@@ -82,6 +83,7 @@ func lengthOf(r *model.TextRows, k int) int64 {
 // TestChunks reads random series of random parts: what is wanted of their rows comes, and all memory is given
 // back.
 func TestChunks(t *testing.T) {
+	racetest.SkipSerial(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		rnd := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 9))
 		var all []textSeries
@@ -166,6 +168,7 @@ func wanted(rows []textRow, rg model.TimeRange, want model.TextWant) (out []text
 
 // TestLongLines: lines of any length up to the most, and of any bytes, come back; longer ones are refused.
 func TestLongLines(t *testing.T) {
+	racetest.SkipSerial(t)
 	rnd := rand.New(rand.NewPCG(6, 6))
 	random := make([]byte, 256<<10)
 	for i := range random {

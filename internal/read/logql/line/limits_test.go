@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/racetest"
 	"github.com/shaledb/shale/internal/read/logql/line"
 	"github.com/shaledb/shale/internal/read/logql/syntax"
 )
@@ -24,6 +25,7 @@ func process(t testing.TB, query, l string) (line.Result, bool, error) {
 
 // TestLimits: work that would take a gigabyte or never end fails with an error that names the limit.
 func TestLimits(t *testing.T) {
+	racetest.SkipSerial(t)
 	for _, template := range []string{
 		`{{repeat 1000000000 .a}}`,
 		`{{repeat 9223372036854775807 "xx"}}`,

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/racetest"
 	"github.com/shaledb/shale/internal/read/logql/line/match"
 	"github.com/shaledb/shale/internal/read/logql/syntax"
 )
@@ -49,6 +50,7 @@ func (c *endsSoon) Err() error {
 
 // TestMatchesEnd: a line and a page that would take minutes are left when the query ends.
 func TestMatchesEnd(t *testing.T) {
+	racetest.SkipSerial(t)
 	groups := "(?P<a>[ab])" + strings.Repeat("(a)?", 900) + "!"
 	long := []byte(strings.Repeat("a", 256<<10) + "!")
 	for _, query := range []string{

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/racetest"
 	"github.com/shaledb/shale/internal/read/logql/line"
 	"github.com/shaledb/shale/internal/read/logql/line/linetest"
 	"github.com/shaledb/shale/internal/read/logql/syntax"
@@ -15,6 +16,7 @@ import (
 // TestNeeded: with a list of labels that are needed, a line stays or goes as without it, becomes the same,
 // and those labels are the same.
 func TestNeeded(t *testing.T) {
+	racetest.SkipSerial(t)
 	for _, seed := range seeds() {
 		checkNeeded(t, seed)
 	}

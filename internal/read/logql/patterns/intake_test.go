@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/racetest"
 )
 
 // send sends a number of lines of one stream and level that differ in their last word.
@@ -80,6 +81,7 @@ func TestNoRoomForATenant(t *testing.T) {
 // A rare line counts as often as it was sent, whether it comes before or after many others of its tenant, in
 // the same stream or another.
 func TestNoRoomForAStream(t *testing.T) {
+	racetest.SkipSerial(t)
 	for _, c := range []struct {
 		quiet string
 		first bool
@@ -182,6 +184,7 @@ func TestNoRoomAndRefused(t *testing.T) {
 // With more streams than there is room for, lines of some are dropped and counted as such, and those of
 // others count once. No stream without a row is known.
 func TestNoRoomForMoreStreams(t *testing.T) {
+	racetest.SkipSerial(t)
 	k := newIdle(Options{MaxBytes: 8 << 20, Whole: true})
 	const streams = 3000
 	for range 2 { // streams that are not known and those that are
