@@ -12,6 +12,8 @@ type budget struct {
 	ssdIndex, ssdQueue int64
 	// memcachedQueue is of the cache in memcached.
 	memcachedQueue int64
+	// paths are what is known of Graphite paths and the rules of carbon, and aggregates the buffers of these.
+	paths, aggregates int64
 }
 
 // forSSD gives a part of the pages to a cache on an SSD of that size: 32 bytes for each page of 16 KiB, at
@@ -35,6 +37,13 @@ func (b budget) forResults(bytes int64) budget {
 func (b budget) forMemcached() budget {
 	b.memcachedQueue = b.pages / 18
 	b.pages -= 3 * b.memcachedQueue
+	return b
+}
+
+// forCarbon gives an eighth of the pages to what is known of Graphite paths, and a quarter to aggregation.
+func (b budget) forCarbon() budget {
+	b.paths, b.aggregates = b.pages/8, b.pages/4
+	b.pages -= b.paths + b.aggregates
 	return b
 }
 

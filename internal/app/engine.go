@@ -54,6 +54,8 @@ type EngineOptions struct {
 	Node        string
 
 	MemoryBytes int64
+	// CarbonRules means that files of carbon take a share of the memory.
+	CarbonRules bool
 	// Write, Head, Windows and Compact are the settings of the rooms.
 	Write   write.Limits
 	Head    head.Limits
@@ -209,6 +211,9 @@ func (e *Engine) openSources(seed model.KeySeed, split budget) (err error) {
 	e.accounts = newAccounts(split.ledger/4, e.now, e.o.SSD != nil, e.o.Registerer)
 	var secondary []cache.Secondary
 	e.rate = bill.Watch(e.o.Bucket)
+	if e.o.CarbonRules {
+		split = split.forCarbon()
+	}
 	split = split.forResults(e.o.Results.MaxBytes)
 	if e.o.Memcached != nil {
 		split = split.forMemcached()

@@ -176,7 +176,7 @@ func engineOptions(o *Options, registry *prometheus.Registry) (EngineOptions, *d
 	limits.MaxAge, limits.AgeSetting = c.OldestAge()
 	return EngineOptions{
 		FS: disk, DataDir: dataDir, Bucket: Scheduled(meter.New(b, registry), string(where.Kind), c.Requests, registry), CoalesceGap: c.Requests.Gap, Node: node,
-		MemoryBytes: c.MemoryBytes, Write: limits, Head: c.Head, Windows: c.Windows, Compact: c.Compact,
+		MemoryBytes: c.MemoryBytes, CarbonRules: c.Carbon.Any(), Write: limits, Head: c.Head, Windows: c.Windows, Compact: c.Compact,
 		SSD: cached, Memcached: shared, Results: c.Results, Retention: rules, QueryTimeout: c.Query.Timeout,
 		Disk: d, BucketApart: where.Kind != location.Folder || !liesIn(where.Dir, dataDir), Registerer: registry, Logger: o.Logger,
 		CheckBucket: newBucketCheck(b, where, registry, o.Logger).run,

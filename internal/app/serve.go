@@ -29,6 +29,7 @@ type servers struct {
 	http     *listener
 	graphite *graphite.Listener
 	policies *policies
+	carbon   carbon
 	guard    *auth.Guard // nil: every request is let through
 	mounted  []string    // rows of the table of scopes
 	failed   chan error
@@ -151,9 +152,12 @@ func (s *servers) mount(c config.Config, e *Engine, registry *prometheus.Registr
 	if c.GraphiteListen == "" && c.GraphitePickleListen == "" && c.GraphiteProtobufListen == "" {
 		return nil
 	}
+	if s.carbon, err = openCarbon(&c, registry, log); err != nil {
+		return err
+	}
 	s.graphite, err = graphite.New(graphite.Options{
 		Listen: c.GraphiteListen, PickleListen: c.GraphitePickleListen, ProtobufListen: c.GraphiteProtobufListen,
-		ProxyProtocol: c.GraphiteProxyProtocol.On(), Sink: e.Path(), MaxConnections: c.Connections, Registerer: registry, Logger: log,
+		ProxyProtocol: c.GraphiteProxyProtocol.On(), Sink: e.Path(), Rules: s.carbon.rules(), MaxConnections: c.Connections, Registerer: registry, Logger: log,
 	})
 	if err != nil {
 		return err
@@ -188,7 +192,7 @@ func (s *servers) close() error {
 	if s.graphite != nil {
 		errs = append(errs, s.graphite.Close())
 	}
-	errs = append(errs, s.http.server.Close(), s.http.closeLogs())
+	errs = append(errs, s.carbon.close(), s.http.server.Close(), s.http.closeLogs())
 	if s.policies != nil {
 		s.policies.close()
 	}

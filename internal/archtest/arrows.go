@@ -86,7 +86,7 @@ func rooms() []room {
 		{"client", nil, "a client judges a server from outside, so it never imports the engine"},
 		{"terminal", nil, "text for people is made of bytes and labels, wherever they come from"},
 		{"terminal/plot", nil, "a chart is made of numbers, wherever they come from"},
-		{"config", withLocation(withServers(settings("api", "bill", "cache/ssd", "read/graphite/names", "read/graphite/policy", "read/promql", "read/results", "store/compact", "store/head", "store/retention", "write", "write/logs"))), "settings are plain values; app carries them into the rooms"},
+		{"config", withLocation(withServers(settings("api", "bill", "cache/ssd", "read/graphite/names", "read/graphite/policy", "read/promql", "read/results", "store/compact", "store/head", "store/retention", "write", "write/graphite/rules", "write/logs"))), "settings are plain values; app carries them into the rooms"},
 		{"archtest", nil, "the rules of the house stand outside it"},
 	})
 }
@@ -233,6 +233,15 @@ func writeRooms() []room {
 		{"write/wire", nil, "only receivers read protobuf"},
 		{"write/graphite", receiver("write/graphite/pickle", "write/receive", "write/wire"), protocol},
 		{"write/graphite/pickle", nil, "pickle is bytes to values"},
+		{"write/graphite/rules", map[string]string{
+			"carbonconf":            "rules are files of carbon",
+			"pyregexp":              "patterns are those of Python",
+			"read/graphite/pattern": "replacements are those of Python",
+		}, "a rule sees a path, not the point"},
+		{"write/graphite/pipeline", map[string]string{
+			"write":                "a point is discarded for a reason",
+			"write/graphite/rules": "rules are applied in the order of carbon",
+		}, "the receiver declares what it asks; rules never know a protocol"},
 		{"write/promwrite", receiver("write/body", "write/receive", "write/wire"), protocol},
 		{"write/lokipush", receiver("write/body", "write/receive", "write/logs", "write/wire"), protocol},
 		{"write/otlp", receiver("write/body", "write/receive", "write/logs", "write/wire"), protocol},

@@ -146,11 +146,11 @@ func (p *parser) line(n int, raw string) error {
 		return p.header(n, text)
 	}
 	if p.section == nil {
-		return Errorf(p.file.Path, n, "expected a section such as [default], found %q", short(text))
+		return Errorf(p.file.Path, n, "expected a section such as [default], found %q", Short(text))
 	}
 	at := strings.IndexAny(text, "=:")
 	if at <= 0 {
-		return p.section.Errorf(n, "expected key = value, found %q", short(text))
+		return p.section.Errorf(n, "expected key = value, found %q", Short(text))
 	}
 	name := strings.ToLower(strings.TrimSpace(text[:at]))
 	if old := p.section.Get(name); old != nil {
@@ -164,7 +164,7 @@ func (p *parser) line(n int, raw string) error {
 func (p *parser) header(n int, text string) error {
 	end := strings.LastIndexByte(text, ']')
 	if end < 2 {
-		return Errorf(p.file.Path, n, "expected a section such as [default], found %q", short(text))
+		return Errorf(p.file.Path, n, "expected a section such as [default], found %q", Short(text))
 	}
 	name := text[1:end]
 	if old := p.sections[name]; old != 0 {
@@ -177,8 +177,8 @@ func (p *parser) header(n int, text string) error {
 	return nil
 }
 
-// short cuts a text for an error.
-func short(s string) string {
+// Short cuts a text for an error.
+func Short(s string) string {
 	const most = 80
 	if len(s) <= most {
 		return s

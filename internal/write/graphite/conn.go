@@ -68,7 +68,7 @@ func (l *Listener) serveLines(nc net.Conn) {
 }
 
 func (l *Listener) newParser(peer string) *parser {
-	p := &parser{now: l.o.Sink.Now, maxLine: l.o.MaxLineBytes}
+	p := &parser{now: l.o.Sink.Now, maxLine: l.o.MaxLineBytes, rules: l.o.Rules, ruled: map[string]int{}}
 	p.keys.Seed, p.keys.Signal = l.o.Sink.Seed(), model.Metrics
 	p.reportBad = func(line []byte, why string) { l.log.badLine(peer, line, why) }
 	return p
@@ -256,6 +256,10 @@ func (l *Listener) count(t *transport, p *parser) {
 		// Agents send NaN all the time for what they cannot measure, so a line a minute is enough.
 		l.o.Sink.LogRefusal(l.tenant, write.ReasonNaN, write.Counts{Samples: n}, "the value is NaN: "+string(p.firstNaN))
 	}
+	for reason, n := range p.ruled {
+		l.o.Sink.Discard(reason, n)
+	}
+	clear(p.ruled)
 	t.bad.Add(float64(p.counts.bad))
 	p.counts = counts{}
 }

@@ -15,6 +15,9 @@ type parser struct {
 	maxLine int          // bytes, without the newline
 	// reportBad logs a line that is dropped. It must not keep line.
 	reportBad func(line []byte, why string)
+	rules     Rules // nil: none
+	// ruled counts points that rules discard, by reason.
+	ruled map[string]int
 	// datagram means that lines end where Python's str.splitlines ends them, as in carbon's datagrams.
 	datagram bool
 
@@ -111,9 +114,9 @@ func (p *parser) plainLine(line []byte, c *chunk) bool {
 	if !ok || s > maxSeconds || n+1 != len(rest) && string(rest[n+1:]) != "\r" {
 		return false
 	}
-	if name := line[:end]; end == nameEnd {
+	if name := line[:end]; end == nameEnd && p.rules == nil {
 		c.addName(name, p.keys.NameKey(name), s*second, math.Float64bits(v))
-	} else if why := p.series(name, s*second, math.Float64bits(v), c); why != "" {
+	} else if why := p.point(name, s*second, math.Float64bits(v), c); why != "" {
 		p.bad(line, why)
 	}
 	return true
@@ -160,9 +163,34 @@ func (p *parser) line(line []byte, c *chunk) {
 		p.reportBad(line, badTime)
 		return
 	}
-	if why := p.series(path, t, math.Float64bits(v), c); why != "" {
+	if why := p.point(path, t, math.Float64bits(v), c); why != "" {
 		p.bad(line, why)
 	}
+}
+
+// point adds the row of a point with a path in UTF-8, unless a rule discards it. It returns an error text if
+// the row cannot be stored, or "".
+func (p *parser) point(path []byte, t int64, bits uint64, c *chunk) (why string) {
+	if p.rules != nil {
+		stored, dropped := p.rules.Pass(path)
+		if dropped != "" {
+			p.ruled[dropped]++
+			return ""
+		}
+		if path = stored; len(path) > p.maxLine {
+			return "the path is too long after rewriting"
+		}
+	}
+	if isPlainName(path) {
+		c.addName(path, p.keys.NameKey(path), t, bits)
+		return ""
+	}
+	return p.series(path, t, bits, c)
+}
+
+// isPlainName reports whether a path is surely a name without tags.
+func isPlainName(path []byte) bool {
+	return len(path) > 0 && plainEnd(path) == len(path) && path[0] != '~' && path[len(path)-1] != '}'
 }
 
 // time truncates to whole seconds, as carbon does. The time -1 means now.

@@ -23,6 +23,13 @@ type Sink interface {
 
 var _ Sink = (*write.Path)(nil)
 
+// Rules say what becomes of each point, by its path as it was received.
+type Rules interface {
+	// Pass returns the path to store a point under. If the point is not to be stored, dropped is the reason why
+	// it is discarded. Pass does not keep the path.
+	Pass(path []byte) (stored []byte, dropped string)
+}
+
 // Options configure a Listener. Zero values mean the defaults.
 type Options struct {
 	// Listen is the plaintext address for both TCP and UDP, such as 127.0.0.1:2003. With port 0 both
@@ -36,6 +43,8 @@ type Options struct {
 	// in version 1 or 2 of its PROXY protocol. Connections without it are closed.
 	ProxyProtocol bool
 	Sink          Sink
+	// Rules apply to all points; nil: there are none.
+	Rules Rules
 	// MaxConnections bounds the open TCP connections of each protocol;
 	// 1024 by default. Further connections are closed as soon as they are accepted.
 	MaxConnections int

@@ -101,15 +101,12 @@ func (it *pickledPoints) add(v pickle.Value, c *chunk) {
 // has no series, or "".
 func (p *parser) pathPoint(path []byte, t int64, bits uint64, c *chunk) (why string) {
 	switch {
-	case len(path) > 0 && plainEnd(path) == len(path) && path[0] != '~' && path[len(path)-1] != '}' && len(path) <= p.maxLine:
-		c.addName(path, p.keys.NameKey(path), t, bits)
-		return ""
 	case len(path) > p.maxLine:
 		return "the path is too long"
 	case !utf8.Valid(path):
 		return "the path is not valid UTF-8"
 	default:
-		return p.series(path, t, bits, c)
+		return p.point(path, t, bits, c)
 	}
 }
 

@@ -1,0 +1,118 @@
+package pipeline
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/goleak"
+
+	"github.com/shaledb/shale/internal/alloctest"
+	"github.com/shaledb/shale/internal/write"
+	"github.com/shaledb/shale/internal/write/graphite/rules"
+)
+
+func TestMain(m *testing.M) {
+	// The clock of the backtracking engine stops by itself, a while after the last match.
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/dlclark/regexp2.runClock"))
+}
+
+// files writes rule files, and returns settings that name them.
+func files(t testing.TB, blacklist, whitelist, rewrites string) rules.Settings {
+	t.Helper()
+	dir := t.TempDir()
+	file := func(name, text string) string {
+		if text == "" {
+			return ""
+		}
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	return rules.Settings{
+		Blacklist: file("blacklist.conf", blacklist), Whitelist: file("whitelist.conf", whitelist),
+		Rewrites: file("rewrite-rules.conf", rewrites),
+	}
+}
+
+func open(t testing.TB, o Options) *Pipeline {
+	t.Helper()
+	if o.TableBytes == 0 {
+		o.TableBytes = 1 << 20
+	}
+	o.Registerer, o.Logger = prometheus.NewRegistry(), slog.New(slog.DiscardHandler)
+	p, err := Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return p
+}
+
+func TestPass(t *testing.T) {
+	p := open(t, Options{Rules: files(t, `^bad\.`, `\.(cpu|mem)$`, "[pre]\n^x- =\n[post]\n\\.mem$ = .memory\n")})
+	for range 2 { // unknown paths, then known ones
+		for _, c := range []struct{ path, stored, dropped string }{
+			{"a.cpu", "a.cpu", ""},
+			{"bad.cpu", "", write.ReasonBlacklisted},
+			{"a.disk", "", write.ReasonNotWhitelisted},
+			{"x-a.mem", "a.memory", ""},
+			{"a.mem;dc=eu", "", write.ReasonNotWhitelisted},
+		} {
+			if stored, dropped := p.Pass([]byte(c.path)); string(stored) != c.stored || dropped != c.dropped {
+				t.Errorf("%s: got %q %q, want %q %q", c.path, stored, dropped, c.stored, c.dropped)
+			}
+		}
+	}
+}
+
+func TestPassDropsWhereARuleFails(t *testing.T) {
+	p := open(t, Options{Rules: files(t, `^(?=(a+)+$)(a+)+\1$`, "", "")})
+	if _, dropped := p.Pass([]byte(strings.Repeat("a", 60) + "!")); dropped != write.ReasonRuleFailed {
+		t.Errorf("a hostile expression: dropped for %q", dropped)
+	}
+}
+
+func TestTableIsBounded(t *testing.T) {
+	p := open(t, Options{Rules: files(t, "", "", "[pre]\n^a = b\n"), TableBytes: 64 << 10})
+	for i := range 10_000 {
+		path := fmt.Sprintf("a.%d", i)
+		if stored, _ := p.Pass([]byte(path)); string(stored) != "b"+path[1:] {
+			t.Fatalf("%s became %s", path, stored)
+		}
+	}
+	if n, bytes := p.now.Load().known.size(); n == 0 || bytes > 64<<10 {
+		t.Errorf("%d paths in %d bytes, want at most %d", n, bytes, 64<<10)
+	}
+}
+
+func TestPassAllocatesNothing(t *testing.T) {
+	p := open(t, Options{Rules: files(t, "^bad", "", "[pre]\n^x-=\n")})
+	same, other, bad := []byte("servers.web1.cpu.idle"), []byte("x-servers.web1"), []byte("bad.x")
+	pass := func() {
+		p.Pass(same)
+		p.Pass(other)
+		p.Pass(bad)
+	}
+	pass()
+	alloctest.AtMost(t, 0, 10, pass)
+}
+
+func BenchmarkPass(b *testing.B) {
+	p := open(b, Options{Rules: files(b, "^bad\n^worse\nx$\n", "", "[pre]\n^x-=\n")})
+	path := []byte("servers.web1.cpu.idle")
+	b.ReportAllocs()
+	for b.Loop() {
+		p.Pass(path)
+	}
+}

@@ -1,0 +1,137 @@
+package rules
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/dlclark/regexp2"
+
+	"github.com/shaledb/shale/internal/carbonconf"
+	"github.com/shaledb/shale/internal/pyregexp"
+)
+
+// maxFrequency bounds the seconds of an interval: a year.
+const maxFrequency = 366 * 24 * 3600
+
+// Aggregation is a rule of aggregation-rules.conf.
+type Aggregation struct {
+	Method    Method
+	Frequency int64 // seconds
+	template  []field
+	matcher   *pyregexp.Regexp
+	// groups finds what the fields of the template stand for. Only paths that matcher takes get there.
+	groups *regexp2.Regexp
+}
+
+// field is a part of a template: text, or the name of a group.
+type field struct {
+	text    string
+	isGroup bool
+}
+
+// ParseAggregations parses a file.
+func ParseAggregations(path string, text []byte) ([]*Aggregation, error) {
+	var rules []*Aggregation
+	err := carbonconf.Lines(path, text, func(n int, line string) error {
+		r, err := parseAggregation(line)
+		if err != nil {
+			return carbonconf.Errorf(path, n, "%w", err)
+		}
+		rules = append(rules, r)
+		return nil
+	})
+	return rules, err
+}
+
+func parseAggregation(line string) (*Aggregation, error) {
+	left, right, ok := strings.Cut(line, "=")
+	output, input := strings.Fields(left), strings.Fields(right)
+	if !ok || len(output) != 2 || len(input) != 2 {
+		return nil, fmt.Errorf("expected output (seconds) = method input, found %q", carbonconf.Short(line))
+	}
+	r := &Aggregation{Method: methodOf(input[0])}
+	if r.Method == 0 {
+		return nil, fmt.Errorf("expected a method such as sum or p95, found %q; the methods are %s", carbonconf.Short(input[0]), strings.Join(methodNames[1:], " "))
+	}
+	seconds, err := strconv.ParseInt(strings.TrimRight(strings.TrimLeft(output[1], "("), ")"), 10, 64)
+	if err != nil || seconds < 1 || seconds > maxFrequency {
+		return nil, fmt.Errorf("expected from 1 to %d seconds such as (60), found %q", maxFrequency, carbonconf.Short(output[1]))
+	}
+	r.Frequency = seconds
+	text := "^(?:" + inputPattern(input[1]) + "$)"
+	if r.matcher, err = pyregexp.Compile(text, false); err != nil {
+		return nil, err
+	}
+	dotnet := strings.ReplaceAll(text, "(?P<", "(?<")
+	if r.groups, err = regexp2.Compile(dotnet, regexp2.None); err != nil {
+		return nil, fmt.Errorf("pattern %q is not a regular expression: %w", text, err)
+	}
+	r.groups.MatchTimeout = pyregexp.MatchTimeout
+	r.template, err = parseTemplate(output[0], r.groups)
+	return r, err
+}
+
+// inputPattern makes the regular expression of an input. Nodes are handled one by one, so a field cannot
+// span a dot of the pattern, and each node may have one field.
+func inputPattern(input string) string {
+	nodes := strings.Split(input, ".")
+	for i, node := range nodes {
+		open, end, class := "<", ">", `[^.]+?`
+		if strings.Contains(node, "<<") && strings.Contains(node, ">>") {
+			open, end, class = "<<", ">>", `.+?`
+		}
+		a, b := strings.Index(node, open), strings.Index(node, end)
+		switch {
+		case a >= 0 && b > a:
+			nodes[i] = node[:a] + "(?P<" + node[a+len(open):b] + ">" + class + ")" + node[b+len(end):]
+		case node == "*":
+			nodes[i] = `[^.]+`
+		default:
+			nodes[i] = strings.ReplaceAll(node, "*", `[^.]*`)
+		}
+	}
+	return strings.Join(nodes, `\.`)
+}
+
+// parseTemplate parses an output. Its fields must be groups of the input.
+func parseTemplate(output string, groups *regexp2.Regexp) (parts []field, err error) {
+	for output != "" {
+		text, rest, more := strings.Cut(output, "<")
+		if text != "" {
+			parts = append(parts, field{text: text})
+		}
+		if !more {
+			break
+		}
+		name, after, ok := strings.Cut(rest, ">")
+		if !ok {
+			return nil, fmt.Errorf("the field <%s of the output has no end", carbonconf.Short(rest))
+		}
+		if groups.GroupNumberFromName(name) < 0 {
+			return nil, fmt.Errorf("the output has the field <%s>, which the input lacks", carbonconf.Short(name))
+		}
+		parts, output = append(parts, field{text: name, isGroup: true}), after
+	}
+	return parts, nil
+}
+
+// Output returns the path of the aggregate that a path belongs to. It reports false if there is none.
+func (r *Aggregation) Output(path string) (string, bool, error) {
+	if ok, err := r.matcher.Search(path); !ok || err != nil {
+		return "", false, err
+	}
+	m, err := r.groups.FindStringMatch(path)
+	if err != nil || m == nil {
+		return "", false, err
+	}
+	var b strings.Builder
+	for _, f := range r.template {
+		if f.isGroup {
+			b.WriteString(m.GroupByName(f.text).String())
+		} else {
+			b.WriteString(f.text)
+		}
+	}
+	return b.String(), true, nil
+}
