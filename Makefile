@@ -11,7 +11,7 @@ DURATION ?= 60s
 FUZZTIME ?= 5m
 
 .DEFAULT_GOAL := help
-.PHONY: help build run check format vet staticcheck unit test tools race oracle oracle-graphite oracle-logql damage e2e stores tiers torture fuzz bench bench-memory bench-micro bench-report clean
+.PHONY: help build run check format vet staticcheck unit test tools race oracle oracle-carbon oracle-graphite oracle-logql damage e2e stores tiers torture fuzz bench bench-memory bench-micro bench-report clean
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -102,6 +102,13 @@ oracle-graphite: ## Compare renders of Graphite with graphite-web, which is inst
 	python3 -m venv $(VENV)
 	GRAPHITE_NO_PREFIX=True $(VENV)/bin/pip install -q graphite-web==1.1.10 whisper==1.1.10
 	cd test/graphite-oracle && go vet . && go test -count=1 -timeout 60m . -python $(VENV)/bin/python
+
+oracle-carbon: ## Compare what rule files say of paths with carbon, which is installed for it; outside CI, which replays recorded answers.
+	python3 -m venv $(VENV)
+	GRAPHITE_NO_PREFIX=True $(VENV)/bin/pip install -q carbon==1.1.10
+	$(VENV)/bin/python test/carbon-oracle/python/rules.py < internal/write/graphite/rules/testdata/cases.jsonl \
+	  | diff - internal/write/graphite/rules/testdata/carbon.jsonl
+	go test -count=1 ./internal/write/graphite/rules
 
 # make oracle-logql LOKI=<path> also compares the oracle of metric queries with a program of Loki, over HTTP.
 QUERIES ?= 20000

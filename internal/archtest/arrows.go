@@ -150,6 +150,12 @@ func moveRooms() []room {
 			"client":      "samples are read back over the APIs",
 			"move/remote": "samples are sent by it",
 		}, "an import judges a server from outside, so it never imports the engine"},
+		{"move/carbonexplain", map[string]string{
+			"carbonconf":           "carbon.conf is a file of carbon",
+			"read/graphite/policy": "policies are read as the server reads them",
+			"terminal":             "reports show text that anybody may have written",
+			"write/graphite/rules": "rules are read as the server reads them",
+		}, "what a setting means is said from outside, without a server"},
 		{"move/whisperimport", map[string]string{
 			"client":               "points are read back over the APIs",
 			"move/remote":          "points are sent by it",
