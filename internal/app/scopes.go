@@ -60,7 +60,7 @@ func scopes() map[string]auth.Right {
 			"GET /api/v1/cache", "GET /api/v1/cache/what-if", "GET /api/v1/cache/record",
 		},
 		auth.Write: {
-			"/api/v1/write", "/loki/api/v1/push", "/api/prom/push", "/otlp/v1/logs", "/otlp/v1/metrics", "/api/v1/otlp/v1/metrics",
+			"/api/v1/write", "/api/v1/write/graphite", "/loki/api/v1/push", "/api/prom/push", "/otlp/v1/logs", "/otlp/v1/metrics", "/api/v1/otlp/v1/metrics",
 			"/tags/tagSeries", "/tags/tagMultiSeries",
 		},
 		auth.Delete: {

@@ -52,6 +52,7 @@ type listener struct {
 func endpoints() []admin.Listed {
 	return []admin.Listed{
 		{Method: "POST", Path: "/api/v1/write", Text: "Prometheus remote write 1.0 and 2.0"},
+		{Method: "POST", Path: "/api/v1/write/graphite", Text: "Graphite lines"},
 		{Method: "GET", Path: "/api/v1/query", Text: "PromQL at an instant (query_range: over a range; query_exemplars: exemplars)"},
 		{Method: "GET", Path: "/api/v1/series", Text: "series of selectors (labels, label/<name>/values, metadata likewise)"},
 		{Method: "POST", Path: "/api/v1/read", Text: "Prometheus remote read"},
@@ -129,8 +130,12 @@ func (s *servers) mount(c config.Config, e *Engine, registry *prometheus.Registr
 	if s.policies, err = openPolicies(c, log); err != nil {
 		return err
 	}
+	if s.carbon, err = openCarbon(&c, registry, log); err != nil {
+		return err
+	}
 	mux := newGuardedMux(s.guard)
 	s.http.admin.Routes(mux)
+	mux.Handle(graphite.HTTPPath, graphite.NewHTTP(e.Path(), s.carbon.rules(), registry))
 	mux.Handle(promwrite.Path, promwrite.New(e.Path(), registry))
 	shared := apiOptions(c, registry, log)
 	shared.Budgets = budgets(&c, e, registry)
@@ -151,9 +156,6 @@ func (s *servers) mount(c config.Config, e *Engine, registry *prometheus.Registr
 	s.http.mux.Store(mux.ServeMux)
 	if c.GraphiteListen == "" && c.GraphitePickleListen == "" && c.GraphiteProtobufListen == "" {
 		return nil
-	}
-	if s.carbon, err = openCarbon(&c, registry, log); err != nil {
-		return err
 	}
 	s.graphite, err = graphite.New(graphite.Options{
 		Listen: c.GraphiteListen, PickleListen: c.GraphitePickleListen, ProtobufListen: c.GraphiteProtobufListen,

@@ -237,7 +237,7 @@ func writeRooms() []room {
 		{"write/logs", receiver(), "streams and lines are the same in every protocol of logs"},
 		{"write/receive", receiver("write/body"), "the skin of the receivers knows no protocol"},
 		{"write/wire", nil, "only receivers read protobuf"},
-		{"write/graphite", receiver("write/graphite/pickle", "write/receive", "write/wire"), protocol},
+		{"write/graphite", receiver("write/body", "write/graphite/pickle", "write/receive", "write/wire"), protocol},
 		{"write/graphite/pickle", nil, "pickle is bytes to values"},
 		{"write/graphite/rules", map[string]string{
 			"carbonconf":            "rules are files of carbon",

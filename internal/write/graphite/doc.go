@@ -1,12 +1,12 @@
-// Package graphite receives Graphite's plaintext protocol over TCP and UDP, and its pickle protocol
+// Package graphite receives Graphite's plaintext protocol over TCP, UDP and HTTP, and its pickle protocol
 // over TCP. A plaintext line has a name, a value and a time; a pickle frame holds a pickled list of
 // points.
 //
 // It owns the sockets, the parsing, which allocates nothing per point, and the back-pressure. A
 // connection is not read while its rows wait to become durable. A datagram for which there is no room
 // is dropped and counted. Points taken over TCP are kept and pushed again when the write path refuses
-// them temporarily. The package sends no response, since the protocol has none, and never decides what
-// is durable.
+// them temporarily. Only HTTP has responses; the other protocols have none. The package never decides
+// what is durable.
 //
 // A line is what carbon's line receiver accepts: three fields separated by Unicode white space. The
 // part of the name before the first semicolon becomes the label __name__ as it is; ;tag=value pairs

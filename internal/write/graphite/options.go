@@ -30,6 +30,9 @@ type Rules interface {
 	Pass(path []byte) (stored []byte, dropped string)
 }
 
+// maxLineBytes is the length of the longest line, as in carbon.
+const maxLineBytes = 16 << 10
+
 // Options configure a Listener. Zero values mean the defaults.
 type Options struct {
 	// Listen is the plaintext address for both TCP and UDP, such as 127.0.0.1:2003. With port 0 both
@@ -74,7 +77,7 @@ func (o *Options) setDefaults() {
 		o.MaxConnections = 1024
 	}
 	if o.MaxLineBytes == 0 {
-		o.MaxLineBytes = 16 << 10
+		o.MaxLineBytes = maxLineBytes
 	}
 	if o.MaxFrameBytes == 0 {
 		o.MaxFrameBytes = 16 << 20
