@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"unicode"
@@ -58,18 +59,20 @@ func Errorf(path string, line int, format string, args ...any) error {
 	return fmt.Errorf("%w: %s:%d: %w", model.ErrInvalid, path, line, fmt.Errorf(format, args...))
 }
 
-// ReadFile returns the content of a file, of at most MaxBytes.
+// ReadFile returns the content of a file, of at most MaxBytes. It never reads more, since the size of a
+// device or a pipe is not known beforehand.
 func ReadFile(path string) ([]byte, error) {
-	info, err := os.Stat(path)
+	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", model.ErrInvalid, err)
 	}
-	if info.Size() > MaxBytes {
-		return nil, fmt.Errorf("%w: %s has %d bytes: must have at most %d", model.ErrInvalid, path, info.Size(), MaxBytes)
-	}
-	text, err := os.ReadFile(path)
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, MaxBytes+1))
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", model.ErrInvalid, err)
+	}
+	if len(text) > MaxBytes {
+		return nil, fmt.Errorf("%w: %s is too large: must have at most %d bytes", model.ErrInvalid, path, MaxBytes)
 	}
 	return text, nil
 }

@@ -47,6 +47,21 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
+func TestReadFileIsBounded(t *testing.T) {
+	for _, path := range []string{"/dev/zero", "/nonexistent", t.TempDir()} {
+		if text, err := ReadFile(path); !errors.Is(err, model.ErrInvalid) {
+			t.Errorf("%s: %d bytes, error %v", path, len(text), err)
+		}
+	}
+	path := filepath.Join(t.TempDir(), "most")
+	if err := os.WriteFile(path, make([]byte, MaxBytes), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := ReadFile(path); err != nil || len(text) != MaxBytes {
+		t.Errorf("a file of the largest size: %d bytes, error %v", len(text), err)
+	}
+}
+
 func TestWatcherNoticesChanges(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.conf")
 	w := NewWatcher("", path)

@@ -121,6 +121,8 @@ func commandLine(bin string) group {
 		"plan cache /dev/zero --format csv",
 		"inspect part", "inspect part FILE", "inspect part /dev/null", "inspect part /dev/zero", "inspect part FOLDER", "inspect part FILE --check --dump", "inspect block FILE",
 		"inspect journal FILE", "inspect folder /nonexistent", "inspect journal FOLDER", "inspect journal FOLDER --check",
+		"serve --graphite.blacklist /nonexistent", "serve --graphite.whitelist FOLDER", "serve --graphite.rewrite-rules FILE", "serve --graphite.blacklist /dev/zero",
+		"graphite", "graphite explain", "graphite explain FILE", "graphite explain /nonexistent", "graphite explain FOLDER", "graphite explain /dev/null",
 		"inspect folder FOLDER --check", "inspect catalogue FOLDER --check", "version extra",
 	} {
 		add(args)
