@@ -26,7 +26,7 @@ var _ Sink = (*write.Path)(nil)
 // Rules say what becomes of each point, by its path as it was received.
 type Rules interface {
 	// Pass returns the path to store a point under. If the point is not to be stored, dropped is the reason why
-	// it is discarded. Pass does not keep the path.
+	// it is discarded. The path is valid UTF-8, and Pass does not keep it.
 	Pass(path []byte) (stored []byte, dropped string)
 }
 

@@ -52,7 +52,7 @@ func ParseRewriting(path string, text []byte) (Rewriting, error) {
 	return r, err
 }
 
-// Apply rewrites a path.
+// Apply rewrites a path. REQUIRES: it is valid UTF-8.
 func (r Rewrites) Apply(path string) (string, error) {
 	for _, t := range r {
 		var err error

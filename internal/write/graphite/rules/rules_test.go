@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/shaledb/shale/internal/model"
 )
@@ -76,8 +77,8 @@ func FuzzParse(f *testing.F) {
 	f.Add("(a+)+$", "[pre]\n\\b = \\g<0>\n", "<a><b> (60) = avg <a><b>\n", "aaaaaaaaaaaaaaaaaaaaaaaaaaaa!")
 	f.Add("[", "]", "<<>> (9) = max <<", "\n")
 	f.Fuzz(func(t *testing.T, list, rewrite, aggregation, path string) {
-		if len(list)+len(rewrite)+len(aggregation)+len(path) > 1<<12 {
-			return
+		if len(list)+len(rewrite)+len(aggregation)+len(path) > 1<<12 || !utf8.ValidString(path) {
+			return // receivers refuse paths that are not UTF-8
 		}
 		if l, err := ParseList("f", []byte(list)); err == nil {
 			_, _ = l.Match(path)
