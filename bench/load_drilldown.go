@@ -28,7 +28,11 @@ func drilldown(ctx context.Context, t *trial) error {
 			for _, span := range labelSpans() {
 				name := r.name + ", " + span.name
 				rec := t.aside(drilldownLoad(name))
-				if err := t.askDrilldown(ctx, srv, r.target(end.Add(-span.length), end), &rec); err != nil {
+				if err := t.askDrilldown(ctx, srv, func(i int) string {
+					// A range that ends now slides by seconds.
+					to := end.Add(time.Duration(i-labelAsks-1) * time.Second)
+					return r.target(to.Add(-span.length), to)
+				}, &rec); err != nil {
 					rec.Error = name + ": " + err.Error()
 				}
 				t.extra = append(t.extra, rec)
@@ -78,11 +82,11 @@ func (r *drilldownRequest) target(from, to time.Time) string {
 
 // askDrilldown measures a request as one for labels. Of Shale it records the lines whose text was looked at,
 // and the pages of all kinds: those of the index, and those that describe lines, among them.
-func (t *trial) askDrilldown(ctx context.Context, srv *system.Server, path string, rec *result.Record) error {
+func (t *trial) askDrilldown(ctx context.Context, srv *system.Server, path func(i int) string, rec *result.Record) error {
 	if err := t.askLabels(ctx, srv, path, rec); err != nil || t.sys.Kind != system.Shale {
 		return err
 	}
-	cost, err := srv.Cost(ctx, path)
+	cost, err := srv.Cost(ctx, path(labelAsks+1))
 	if err != nil {
 		return err
 	}

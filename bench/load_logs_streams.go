@@ -30,7 +30,7 @@ func logsStreams(streams, perNode, pushLines int) func(context.Context, *trial) 
 			for _, q := range labelQueries() {
 				for _, span := range labelSpans() {
 					rec := t.aside(labelLoad(t.rec.Load, q.name+", "+span.name))
-					if err := t.askLabels(ctx, srv, q.path(t.sys.Kind, end.Add(-span.length), end), &rec); err != nil {
+					if err := t.askLabels(ctx, srv, func(int) string { return q.path(t.sys.Kind, end.Add(-span.length), end) }, &rec); err != nil {
 						rec.Error = err.Error()
 					}
 					t.extra = append(t.extra, rec)
@@ -89,14 +89,15 @@ func labelSpans() []labelSpan {
 // labelAsks is the number of times that a label query is sent: the p99 of fewer would be the maximum.
 const labelAsks = 200
 
-func (t *trial) askLabels(ctx context.Context, srv *system.Server, path string, rec *result.Record) error {
-	first, answer, err := timed(ctx, srv, path)
+// askLabels measures a request whose path may differ from one time to the next.
+func (t *trial) askLabels(ctx context.Context, srv *system.Server, path func(i int) string, rec *result.Record) error {
+	first, answer, err := timed(ctx, srv, path(0))
 	if err != nil {
 		return err
 	}
 	rec.Set("first-s", first)
 	rec.Set("answer-B", float64(len(answer)))
-	took, err := t.repeat(ctx, srv, func(int) string { return path }, labelAsks, askPatience/2, rec)
+	took, err := t.repeat(ctx, srv, func(i int) string { return path(i + 1) }, labelAsks, askPatience/2, rec)
 	if err != nil {
 		return err
 	}

@@ -238,7 +238,9 @@ func (w *resultWorld) batch(at int64) *worldtest.Batch {
 			switch {
 			case b.Signal == model.Logs:
 				text := fmt.Sprintf(`level=%s n=%d %s`, []string{"info", "warn"}[w.r.IntN(2)], w.r.IntN(50), []string{"needle", "started", "other"}[w.r.IntN(3)])
-				s.Rows = append(s.Rows, worldtest.LineRow(t, &model.Line{Text: []byte(text)}))
+				for range 1 + w.r.IntN(4)/3 { // now and then twice
+					s.Rows = append(s.Rows, worldtest.LineRow(t, &model.Line{Text: []byte(text)}))
+				}
 			case i == 3 && w.r.IntN(3) == 0:
 				s.Rows = append(s.Rows, worldtest.HistogramRow(t, worldtest.Histogram(w.r)))
 			case w.r.IntN(30) == 0:
@@ -295,6 +297,9 @@ func (w *resultWorld) ask() error {
 	if i := w.r.IntN(6); i < len(w.panels) {
 		p = w.panels[i]
 	}
+	if p.signal == model.Logs && w.r.IntN(3) == 0 {
+		return w.askVolume(&p)
+	}
 	end := w.now
 	if p.aligned {
 		end -= end % int64(p.step)
@@ -317,6 +322,54 @@ func (w *resultWorld) ask() error {
 	kept, fresh := answer(false), answer(true)
 	if kept != fresh {
 		return fmt.Errorf("%s of %s at %+v:\n%s", p.text, p.tenant, steps, firstDifference(kept, fresh))
+	}
+	return nil
+}
+
+// volumeQueries are selectors and targets of volumes.
+var volumeQueries = [][2]string{{`{i=~".+"}`, "g"}, {`{g="1"}`, ""}, {`{g="0"}`, "i"}, {`{i=~".+"}`, ""}}
+
+// askVolume asks for volumes in the steps of a panel, over a range that slides by less than a step.
+func (w *resultWorld) askVolume(p *panel) error {
+	v := volumeQueries[w.r.IntN(len(volumeQueries))]
+	sel, err := logql.ParseSelector(v[0])
+	if err != nil {
+		return err
+	}
+	q := logql.VolumeQuery{ByName: w.r.IntN(4) == 0, Limit: 1 + w.r.IntN(20)}
+	q.Tenants, q.Selectors = []string{p.tenant}, []logql.Selector{sel}
+	if w.r.IntN(4) == 0 {
+		q.Tenants = []string{"t0", "t1"}
+	}
+	if v[1] != "" {
+		q.Targets = []string{v[1]}
+	}
+	q.Range = model.TimeRange{Min: w.now - int64(p.rg), Max: w.now}
+	for t := q.Range.Min - q.Range.Min%int64(p.step); t < w.now; t += int64(p.step) {
+		if t > q.Range.Min {
+			q.Cuts = append(q.Cuts, t)
+		}
+	}
+	volumes := func(fresh bool) string {
+		q := q
+		q.Quota, q.Cost = &model.Quota{MaxBytes: 1 << 30}, &model.Cost{Fresh: fresh}
+		groups, err := w.logs.VolumeBy(context.Background(), &q)
+		if err != nil {
+			return err.Error()
+		}
+		var b strings.Builder
+		for _, g := range groups {
+			b.WriteString(g.Name)
+			for step := range g.Present.All() {
+				fmt.Fprintf(&b, " %d:%v", step, g.Values[step])
+			}
+			b.WriteByte('\n')
+		}
+		return b.String()
+	}
+	w.asked++
+	if kept, fresh := volumes(false), volumes(true); kept != fresh {
+		return fmt.Errorf("volume of %v by %v of %v at %+v in steps of %v:\n%s", v[0], v[1], q.Tenants, q.Range, p.step, firstDifference(kept, fresh))
 	}
 	return nil
 }

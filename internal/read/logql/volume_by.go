@@ -75,7 +75,7 @@ func (e *Engine) VolumeBy(ctx context.Context, q *VolumeQuery) ([]VolumeGroup, e
 		}
 	}
 	g.all = len(sel.Selectors) == 0 || q.ByName && len(q.Targets) == 0
-	if err := e.Volumes(ctx, &sel, q.Cuts, g.add); err != nil {
+	if err := g.gather(ctx, e, &sel); err != nil {
 		return nil, err
 	}
 	g.limit()
@@ -89,6 +89,7 @@ type volumeGroups struct {
 	all    bool
 	groups map[string]*VolumeGroup
 	labels []byte
+	from   int // the interval of the range that is the first one of the streams that are added
 }
 
 const groupBytes = 200 // about what a group takes besides its name and its values
@@ -115,28 +116,37 @@ func (g *volumeGroups) add(v *StreamVolume) error {
 
 // addTo adds the volume of a stream to the group of the current labels.
 func (g *volumeGroups) addTo(v *StreamVolume) error {
-	group := g.groups[string(g.labels)]
-	if group == nil {
-		n := len(g.q.Cuts) + 1
-		if err := g.q.Quota.TakeBytes(int64(3*len(g.labels)+9*n) + groupBytes); err != nil {
-			return err
-		}
-		labels := string(g.labels)
-		group = &VolumeGroup{Series: vector.Series{Labels: model.Labels(labels), Values: make([]float64, n), Present: vector.NewSet(n)}}
-		group.Name = group.Labels.String()
-		if g.q.ByName {
-			name, _, _, _ := group.Labels.Next()
-			group.Name = string(name)
-		}
-		g.groups[labels] = group
+	group, err := g.group(g.labels)
+	if err != nil {
+		return err
 	}
 	for i, n := range v.Intervals {
 		if n.Lines > 0 {
-			group.Values[v.First+i] += float64(n.Bytes)
-			group.Present.Add(v.First + i)
+			group.Values[g.from+v.First+i] += float64(n.Bytes)
+			group.Present.Add(g.from + v.First + i)
 		}
 	}
 	return nil
+}
+
+// group returns the group of some labels, which it makes if there is none.
+func (g *volumeGroups) group(of []byte) (*VolumeGroup, error) {
+	if group := g.groups[string(of)]; group != nil {
+		return group, nil
+	}
+	n := len(g.q.Cuts) + 1
+	if err := g.q.Quota.TakeBytes(int64(3*len(of)+9*n) + groupBytes); err != nil {
+		return nil, err
+	}
+	labels := string(of)
+	group := &VolumeGroup{Series: vector.Series{Labels: model.Labels(labels), Values: make([]float64, n), Present: vector.NewSet(n)}}
+	group.Name = group.Labels.String()
+	if g.q.ByName {
+		name, _, _, _ := group.Labels.Next()
+		group.Name = string(name)
+	}
+	g.groups[labels] = group
+	return group, nil
 }
 
 // limit drops the value of each interval in which a group is not among those to be kept.

@@ -15,7 +15,8 @@ type Steps struct {
 	Count       int
 }
 
-// leastSteps is the number of steps of an extent at least. An extent costs some memory and time of its own.
+// leastSteps is the number of steps of an extent at least, unless a leaf says otherwise. An extent costs some
+// memory and time of its own.
 const leastSteps = 4
 
 // grid is all steps at some distance from each other that a run of steps is a part of. Extent k has the steps
@@ -27,12 +28,12 @@ type grid struct {
 }
 
 // gridOf returns the grid of steps. It is false where times may overflow.
-func gridOf(s Steps, split time.Duration) (g grid, ok bool) {
+func gridOf(s Steps, split time.Duration, least int) (g grid, ok bool) {
 	const most = math.MaxInt64 / 8 // of spans; times are less than four of it
 	if s.Step <= 0 || s.Count < 2 || s.Step > most/int64(s.Count) || s.Start > 4*most || s.Start < -4*most {
 		return g, false
 	}
-	g = grid{step: s.Step, size: max(leastSteps, int64(split)/s.Step), first: floorDiv(s.Start, s.Step)}
+	g = grid{step: s.Step, size: max(int64(least), int64(split)/s.Step), first: floorDiv(s.Start, s.Step)}
 	g.phase = s.Start - g.first*s.Step
 	return g, g.step <= most/g.size
 }
@@ -54,6 +55,9 @@ type Leaf struct {
 	// Before and After are how far rows that the value at a step depends on are from the step, at most, in
 	// nanoseconds. Either may be negative.
 	Before, After int64
+	// LeastSteps is the number of steps of an extent at least; 0: a few. Values that cost much at few steps
+	// have short extents.
+	LeastSteps int
 }
 
 // name names the values of a leaf on a grid.

@@ -1,6 +1,7 @@
 package results
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -98,7 +99,7 @@ func (t *Tier) Open(l *Leaf, s Steps, query uint64) *Run {
 	if t == nil {
 		return nil
 	}
-	g, ok := gridOf(s, t.o.Split)
+	g, ok := gridOf(s, t.o.Split, cmp.Or(l.LeastSteps, leastSteps))
 	if !ok {
 		return nil
 	}
