@@ -89,6 +89,7 @@ tiers: ## Ask all queries, and live through worlds, with every pair of cache tie
 
 torture: tools ## Run long tests, long kills and long fuzzing (FUZZTIME for each target); outside CI.
 	go test -count=1 -timeout 4h -tags '$(TAGS),torture' ./...
+	go test -count=1 -timeout 1h -tags '$(TAGS)' ./internal/app -run 'TestResults$$' -result-worlds 300
 	$(MAKE) e2e DURATION=10m
 	go test -tags '$(TAGS),e2e' -count=1 -timeout 1h ./test/e2e -run TestKillLogs -log-kills 20
 	$(MAKE) stores STORES='versitygw azurite fake-gcs-server' WORLDS=30 CUTS=200
