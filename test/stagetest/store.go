@@ -14,6 +14,7 @@ import (
 	"github.com/shaledb/shale/internal/model/worldtest"
 	"github.com/shaledb/shale/internal/read/logql"
 	"github.com/shaledb/shale/internal/read/logql/logqltest"
+	"github.com/shaledb/shale/internal/read/results"
 	"github.com/shaledb/shale/internal/write"
 	"github.com/shaledb/shale/test/objectstores"
 	"github.com/shaledb/shale/test/tiertest"
@@ -51,12 +52,12 @@ func (s *Store) open() (err error) {
 	}
 	s.Engine, err = app.OpenEngine(context.Background(), app.EngineOptions{
 		FS: s.disk, Bucket: s.bucket, DataDir: "/data", Node: "n", MemoryBytes: s.set.Memory(1 << 30), Idle: true, Now: func() int64 { return s.now },
-		Write: write.Limits{MaxFuture: time.Hour}, SSD: s.set.SSD(s.disk), Memcached: s.set.Memcached(), Registerer: s.set.Start(),
+		Write: write.Limits{MaxFuture: time.Hour}, Results: results.Limits{Split: time.Minute, ClosedAfter: time.Second, MaxBytes: 64 << 20}, SSD: s.set.SSD(s.disk), Memcached: s.set.Memcached(), Registerer: s.set.Start(),
 	})
 	if err != nil {
 		return err
 	}
-	s.LogQL = logql.New(logql.Options{Read: s.Querier(), Now: func() time.Time { return time.Unix(0, s.now) }})
+	s.LogQL = logql.New(logql.Options{Read: s.Querier(), Results: s.Results(), Now: func() time.Time { return time.Unix(0, s.now) }})
 	return nil
 }
 
