@@ -25,10 +25,9 @@ type Options struct {
 
 // Pipeline applies rules to points. It is safe for concurrent use.
 type Pipeline struct {
-	o      Options
-	files  *rules.Files
-	now    atomic.Pointer[generation]
-	failed prometheus.Counter
+	o     Options
+	files *rules.Files
+	now   atomic.Pointer[generation]
 
 	stop   context.CancelFunc
 	work   sync.WaitGroup
