@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -33,8 +34,8 @@ type world struct {
 	blocks    []catalog.Block
 	objects   map[string][]byte
 	deletions catalog.Deletions
-	// fail is asked before each read.
-	fail func(name string, off int64) error
+	// fail is asked before each read, also by prefetches that outlive their query.
+	fail atomic.Pointer[func(name string, off int64) error]
 	// written is what each block holds, by tenant and labels.
 	written []map[string]*model.SeriesRows
 }
@@ -45,6 +46,15 @@ func (w *world) Overlapping(r model.TimeRange, s model.Signal, tenant string) []
 	})
 }
 
+// failBy makes reads ask fail; nil: no read fails.
+func (w *world) failBy(fail func(name string, off int64) error) {
+	if fail == nil {
+		w.fail.Store(nil)
+	} else {
+		w.fail.Store(&fail)
+	}
+}
+
 func (w *world) Missing(model.TimeRange, model.Signal, string) error { return nil }
 
 func (w *world) Deletions(b *catalog.Block, tenant string) catalog.Deletions {
@@ -52,8 +62,8 @@ func (w *world) Deletions(b *catalog.Block, tenant string) catalog.Deletions {
 }
 
 func (w *world) GetRange(_ context.Context, name string, off, n int64) ([]byte, error) {
-	if w.fail != nil {
-		if err := w.fail(name, off); err != nil {
+	if fail := w.fail.Load(); fail != nil {
+		if err := (*fail)(name, off); err != nil {
 			return nil, err
 		}
 	}
@@ -336,12 +346,12 @@ func TestFailingBucket(t *testing.T) {
 		}
 		// Every place fails once, and fails the query.
 		var tried sync.Map
-		w.fail = func(name string, off int64) error {
+		w.failBy(func(name string, off int64) error {
 			if _, again := tried.LoadOrStore(fmt.Sprint(name, " ", off), true); !again {
 				return fmt.Errorf("%w: busy", model.ErrTransient)
 			}
 			return nil
-		}
+		})
 		fresh := func() *Archive {
 			a := New(Options{Catalog: w, Bucket: w, Pages: newCache(), Seed: seed, Gap: 512 << 10})
 			a.reach = drawReach(t)
@@ -358,13 +368,15 @@ func TestFailingBucket(t *testing.T) {
 			t.Fatalf("got %v, want %v", got, want)
 		}
 		gone := fmt.Errorf("%w: gone", model.ErrCorrupt)
-		w.fail = func(string, int64) error { return gone }
+		w.failBy(func(string, int64) error { return gone })
 		if _, err := read(fresh(), all); !errors.Is(err, gone) {
 			t.Fatalf("a bucket that is gone: %v", err)
 		}
-		w.fail = nil
+		w.failBy(nil)
 		b := rapid.SampledFrom(w.Overlapping(all.Range, model.Metrics, "a")).Draw(t, "block")
-		object := w.objects[catalog.ObjectName(b.ID)]
+		object := slices.Clone(w.objects[catalog.ObjectName(b.ID)])
+		w = &world{blocks: w.blocks, objects: maps.Clone(w.objects), deletions: w.deletions, written: w.written}
+		w.objects[catalog.ObjectName(b.ID)] = object
 		object[rapid.IntRange(8, len(object)-1).Draw(t, "at")] ^= 1 << rapid.IntRange(0, 7).Draw(t, "bit")
 		if damaged, err := read(fresh(), all); err == nil && !maps.EqualFunc(damaged, got, slices.Equal[[]string]) {
 			t.Fatalf("damage gives another answer: %v, want %v", damaged, got)

@@ -64,7 +64,7 @@ func TestCharges(t *testing.T) {
 
 		// Nor does an error of the bucket leave anything charged.
 		pool.MaxBytes = 1 << 40
-		w.fail = func(string, int64) error { return model.ErrCorrupt }
+		w.failBy(func(string, int64) error { return model.ErrCorrupt })
 		a = New(Options{Catalog: w, Bucket: w, Pages: newCache(), Seed: seed, Gap: 512 << 10})
 		if _, err := a.Select(ctx, req); !errors.Is(err, model.ErrCorrupt) || pool.Used() != 0 {
 			t.Fatalf("a bucket that is gone: %v, %d held", err, pool.Used())

@@ -211,12 +211,12 @@ func TestTextFailures(t *testing.T) {
 	}
 	places := make(map[int64]bool)
 	var mu sync.Mutex
-	w.fail = func(_ string, off int64) error {
+	w.failBy(func(_ string, off int64) error {
 		mu.Lock()
 		defer mu.Unlock()
 		places[off] = true
 		return nil
-	}
+	})
 	small := func() *Archive {
 		a := New(Options{Catalog: w, Bucket: w, Pages: newCache(), Seed: seed, Gap: 512 << 10})
 		a.reach = reach{span: 1}
@@ -226,12 +226,12 @@ func TestTextFailures(t *testing.T) {
 		t.Fatal(len(places), err)
 	}
 	for _, at := range slices.Sorted(maps.Keys(places)) {
-		w.fail = func(_ string, off int64) error {
+		w.failBy(func(_ string, off int64) error {
 			if off == at {
 				return fmt.Errorf("%w: damaged", model.ErrCorrupt)
 			}
 			return nil
-		}
+		})
 		pool := &model.QueryPool{MaxBytes: 1 << 30}
 		req := textRequest(model.Always())
 		req.Quota.Pool = pool
@@ -358,12 +358,12 @@ func TestTextBackwards(t *testing.T) {
 	}
 	var mu sync.Mutex
 	var offs []int64
-	w.fail = func(_ string, off int64) error {
+	w.failBy(func(_ string, off int64) error {
 		mu.Lock()
 		defer mu.Unlock()
 		offs = append(offs, off)
 		return nil
-	}
+	})
 	reading.PrefetchText(ctx, pages, model.WantLines)
 	for begun := 0; begun < spansAhead; {
 		time.Sleep(time.Millisecond)
