@@ -106,6 +106,7 @@ type Engine struct {
 	catalog   *catalog.Catalog
 	shipper   *shipper
 	path      *write.Path
+	archive   *archive.Archive
 	querier   *read.Querier
 	results   *results.Tier // nil: none
 	recent    *query.Source
@@ -172,7 +173,7 @@ func OpenEngine(ctx context.Context, o EngineOptions) (_ *Engine, err error) {
 	if err != nil {
 		return nil, err
 	}
-	e.shipper = &shipper{fs: o.FS, bucket: o.Bucket, catalog: e.catalog, wrote: o.Disk.Wrote, uploaded: map[string]time.Time{}}
+	e.shipper = &shipper{fs: o.FS, bucket: o.Bucket, catalog: e.catalog, wrote: o.Disk.Wrote, fresh: e.fresh, uploaded: map[string]time.Time{}}
 	split := splitMemory(o.MemoryBytes)
 	if e.head, err = head.Open(ctx, e.headOptions(seed, split)); err != nil {
 		return nil, err
@@ -190,7 +191,7 @@ func OpenEngine(ctx context.Context, o EngineOptions) (_ *Engine, err error) {
 	}
 	e.compactor, err = compact.New(compact.Options{
 		Catalog: e.catalog, Bucket: o.Bucket, FS: o.FS, Dir: o.FS.PathJoin(o.DataDir, "compact"), Seed: seed,
-		Retention: o.Retention, MemoryBytes: split.compaction, Limits: o.Compact, Room: e.roomToMerge,
+		Retention: o.Retention, MemoryBytes: split.compaction, Limits: o.Compact, Room: e.roomToMerge, Fresh: e.fresh,
 		Garbage: catalog.CollectOptions{Grace: o.QueryTimeout + time.Minute, Holds: e.holdsRowsOf},
 		Now:     o.Now, Registerer: o.Registerer, Logger: o.Logger,
 	})
@@ -239,12 +240,13 @@ func (e *Engine) openSources(seed model.KeySeed, split budget) (err error) {
 		return err
 	}
 	e.recent = e.head.Source(localCache{pages, e.accounts})
+	e.archive = archive.New(archive.Options{
+		Catalog: e.catalog, Bucket: e.rate, Gap: e.o.CoalesceGap, Seed: seed, Pages: pages, Secondary: cache.Chain(secondary...),
+		Accounts:   e.accounts.ofArchive(),
+		Registerer: e.o.Registerer, Logger: e.o.Logger,
+	})
 	e.querier = read.New(read.Options{
-		Sources: []read.Source{e.recent, archive.New(archive.Options{
-			Catalog: e.catalog, Bucket: e.rate, Gap: e.o.CoalesceGap, Seed: seed, Pages: pages, Secondary: cache.Chain(secondary...),
-			Accounts:   e.accounts.ofArchive(),
-			Registerer: e.o.Registerer, Logger: e.o.Logger,
-		})},
+		Sources: []read.Source{e.recent, e.archive},
 		Horizon: e.o.Retention.Horizon, Warn: e.lost.warn, Now: e.o.Now, Registerer: e.o.Registerer,
 	})
 	kept := e.o.Results

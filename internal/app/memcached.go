@@ -25,7 +25,7 @@ func memcachedOptions(c *config.Memcached) (*memcached.Options, error) {
 	}
 	return &memcached.Options{
 		Client: memcache.Options{Servers: servers, Hash: c.Hash, TLS: secure, Connections: c.Connections, MaxWait: c.Timeout},
-		Prefix: c.Prefix, TTL: c.TTL,
+		Prefix: c.Prefix, TTL: c.TTL, Fresh: c.Fresh.On(),
 	}, nil
 }
 

@@ -22,6 +22,8 @@ type shipper struct {
 	bucket  bucket.Bucket
 	catalog *catalog.Catalog
 	wrote   func(bytes int64) // to the bucket, which may lie in the data folder
+	// fresh is told of each block that was uploaded, with its file.
+	fresh func(ctx context.Context, b *catalog.Block, file io.ReaderAt)
 	// covered is up to where this process knows the head's journal to be shipped.
 	covered uint64
 	// uploaded says when the objects of blocks were written that are in no ship yet.
@@ -83,10 +85,13 @@ func (s *shipper) upload(ctx context.Context, id string, b *head.Block) error {
 	if err != nil {
 		return fmt.Errorf("%w: block %s: %v", model.ErrTransient, b.File, err)
 	}
+	defer func() { _ = f.Close() }() // it was only read
 	s.wrote(b.Size)
-	err = errors.Join(s.bucket.Put(ctx, catalog.ObjectName(id), io.NewSectionReader(f, 0, b.Size), b.Size), f.Close())
-	if err == nil {
-		s.uploaded[id] = time.Now()
+	if err := s.bucket.Put(ctx, catalog.ObjectName(id), io.NewSectionReader(f, 0, b.Size), b.Size); err != nil {
+		return err
 	}
-	return err
+	s.uploaded[id] = time.Now()
+	entry := entryOf(b)
+	s.fresh(ctx, &entry, f)
+	return nil
 }

@@ -71,6 +71,9 @@ type Secondary interface {
 	Offer(k Key, by Asker, value []byte)
 	// Use tells the tier that a query has found in memory what was made of a value. It does not wait.
 	Use(k Key, by Asker)
+	// Fresh gives the tier a value of an object that was just written, before a query asks for it. It waits for
+	// room until the context ends, and reports whether the tier wants more of the object.
+	Fresh(ctx context.Context, k Key, value []byte) bool
 	// Close ends the tier, which keeps what it can for the next start. It must not be used after that.
 	Close() error
 }

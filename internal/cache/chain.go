@@ -79,6 +79,14 @@ func (c chain) Use(k Key, by Asker) {
 	}
 }
 
+// Fresh is [Secondary.Fresh].
+func (c chain) Fresh(ctx context.Context, k Key, value []byte) (more bool) {
+	for _, t := range c {
+		more = t.Fresh(ctx, k, value) || more
+	}
+	return more
+}
+
 // Close is [Secondary.Close].
 func (c chain) Close() error {
 	var errs []error

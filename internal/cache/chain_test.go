@@ -34,7 +34,11 @@ func (t *tierOf) GetMany(ctx context.Context, keys []Key, by Asker, found []Foun
 func (t *tierOf) Has(k Key) bool                 { _, ok := t.values[k]; return ok }
 func (t *tierOf) Offer(k Key, _ Asker, v []byte) { t.values[k] = string(v) }
 func (t *tierOf) Use(Key, Asker)                 { t.used++ }
-func (t *tierOf) Close() error                   { t.closed = true; return nil }
+func (t *tierOf) Fresh(_ context.Context, k Key, v []byte) bool {
+	t.values[k] = string(v)
+	return t.from == Disk
+}
+func (t *tierOf) Close() error { t.closed = true; return nil }
 
 func numbered(n int) Key { return Key{Object: "o", Kind: Stored, Off: int64(n)} }
 
@@ -82,6 +86,12 @@ func TestChain(t *testing.T) {
 		if !tier.Has(numbered(7)) || tier.used != 1 || !tier.closed {
 			t.Errorf("tier %d was not offered a value, not told of a use, or not closed", i)
 		}
+	}
+	if !c.Fresh(context.Background(), numbered(8), []byte("8")) || Chain(tiers[1], tiers[2]).Fresh(context.Background(), numbered(9), []byte("9")) {
+		t.Error("a chain wants more of an object if one of its tiers does")
+	}
+	if !tiers[0].Has(numbered(8)) || !tiers[2].Has(numbered(8)) {
+		t.Error("a fresh value is given to some of the tiers only")
 	}
 	if Chain() != nil || Chain(tiers[0]) != Secondary(tiers[0]) {
 		t.Error("a chain of no tier is not nil, or one of a single tier is not that tier")

@@ -18,6 +18,7 @@ func RunSecondary(t *testing.T, open func(t *testing.T) cache.Secondary) {
 		"many at once":          manyAtOnce,
 		"a query that ends":     endedQuery,
 		"many queries":          manyQueries,
+		"a new block":           freshBlock,
 	} {
 		t.Run(name, func(t *testing.T) {
 			tier := open(t)
@@ -117,4 +118,30 @@ func manyQueries(t *testing.T, tier cache.Secondary) {
 		})
 	}
 	all.Wait()
+}
+
+// freshBlock: what a tier takes of a new block, the first query finds.
+func freshBlock(t *testing.T, tier cache.Secondary) {
+	taken := 0
+	for n := range 50 {
+		if tier.Fresh(context.Background(), stored(n), storedValue(n)) {
+			taken++
+		}
+	}
+	if taken != 50 {
+		t.Errorf("%d of 50 values are taken", taken)
+	}
+	for n := range taken {
+		for end := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+			if f := tier.Get(context.Background(), stored(n), cache.Asker{Query: 1}); bytes.Equal(f.Value, storedValue(n)) {
+				break
+			}
+			if time.Now().After(end) {
+				t.Fatalf("value %d is not there 20 s after the tier has taken it", n)
+			}
+		}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	tier.Fresh(ctx, stored(50), storedValue(50)) // returns
 }

@@ -15,8 +15,8 @@ const (
 )
 
 type metrics struct {
-	hits, misses, waits, bad, stored, written prometheus.Counter
-	refusals                                  map[string]prometheus.Counter
+	hits, misses, waits, bad, stored, written, fresh prometheus.Counter
+	refusals                                         map[string]prometheus.Counter
 }
 
 func (m *metrics) refused(reason string) { m.refusals[reason].Inc() }
@@ -34,6 +34,7 @@ func newMetrics(t *Tier) *metrics {
 		stored:   counter("shale_cache_stored_total", "Pages that were stored in memcached."),
 		bad:      counter("shale_cache_bad_records_total", "Records of a tier of the cache that could not be read or did not match their checksum, and were fetched from the bucket instead."),
 		written:  counter("shale_cache_written_bytes_total", "Bytes that a tier of the cache has written to its disk or its servers."),
+		fresh:    counter("shale_cache_fresh_bytes_total", "Bytes of new blocks that a tier of the cache took before a query asked for them."),
 		refusals: make(map[string]prometheus.Counter),
 	}
 	refusals := f.NewCounterVec(prometheus.CounterOpts{

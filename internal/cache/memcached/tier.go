@@ -32,6 +32,8 @@ type Options struct {
 	Seed   model.KeySeed
 	// TTL is how long a value may stay; 0: until the server needs the room.
 	TTL time.Duration
+	// Fresh makes the tier take pages of new blocks before a query asks for them.
+	Fresh bool
 	// QueueBytes bounds the memory of values that wait to be stored. What is being sent takes as much again
 	// twice.
 	QueueBytes int64

@@ -38,7 +38,7 @@ func threeServers(t testing.TB) (all []*memcachetest.Server, addrs []string) {
 
 func testOptions(addrs ...string) Options {
 	return Options{
-		Client: memcache.Options{Servers: addrs, MaxWait: 5 * time.Second}, Prefix: "test", Seed: 5, QueueBytes: 8 << 20, TTL: time.Hour,
+		Client: memcache.Options{Servers: addrs, MaxWait: 5 * time.Second}, Prefix: "test", Seed: 5, QueueBytes: 8 << 20, TTL: time.Hour, Fresh: true,
 		Registerer: prometheus.NewRegistry(),
 	}
 }

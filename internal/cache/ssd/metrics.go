@@ -17,9 +17,9 @@ const (
 )
 
 type metrics struct {
-	hits, misses, evicted, unread, admitted, bad, written, reinserted prometheus.Counter
-	refusals                                                          map[string]prometheus.Counter
-	account                                                           *ledger.Tier
+	hits, misses, evicted, unread, admitted, bad, written, reinserted, fresh prometheus.Counter
+	refusals                                                                 map[string]prometheus.Counter
+	account                                                                  *ledger.Tier
 }
 
 func (m *metrics) refused(reason string) {
@@ -38,10 +38,11 @@ func newMetrics(s *Store) *metrics {
 		misses:     counter("shale_cache_misses_total", "Pages that had to be fetched from the next tier."),
 		evicted:    counter("shale_cache_evictions_total", "Pages that left the cache for others."),
 		unread:     counter("shale_cache_evictions_unread_total", "Pages that left the cache without having been wanted by any query since they entered."),
-		admitted:   counter("shale_cache_admitted_total", "Pages that were written to the SSD cache because a second query wanted them."),
+		admitted:   counter("shale_cache_admitted_total", "Pages that were written to the SSD cache: those that a second query wanted, and those of new blocks."),
 		bad:        counter("shale_cache_bad_records_total", "Records of a tier of the cache that could not be read or did not match their checksum, and were fetched from the bucket instead."),
 		written:    counter("shale_cache_written_bytes_total", "Bytes that a tier of the cache has written to its disk or its servers."),
 		reinserted: counter("shale_cache_reinserted_bytes_total", "Bytes that the SSD cache has written once more because queries had used them."),
+		fresh:      counter("shale_cache_fresh_bytes_total", "Bytes of new blocks that a tier of the cache took before a query asked for them."),
 		refusals:   make(map[string]prometheus.Counter),
 		account:    s.o.Account,
 	}

@@ -25,6 +25,7 @@ const MinBytes = 64 << 20
 // Limits are the settings of the tier.
 type Limits struct {
 	WritesPerDay int `name:"cache.ssd-writes-per-day" type:"count" default:"3" placeholder:"N" min:"1" help:"Most bytes that the SSD cache writes in a day, in multiples of its size. It protects the disk, whose endurance is given as drive writes per day. What is not written is read from the bucket."`
+	FreshPercent int `name:"cache.ssd-fresh-percent" type:"count" default:"25" placeholder:"PERCENT" min:"0" max:"100" help:"Most bytes of new blocks that the SSD cache writes in a day before a query asks for them, in percent of its size. 0: none."`
 }
 
 // Options build a Store.
@@ -73,6 +74,7 @@ type Store struct {
 	filter *admit.Filter[offer]
 	slots  []slot
 	health health
+	fresh  fresh
 	m      *metrics
 
 	queue   chan write
@@ -146,6 +148,7 @@ func newStore(o Options) (*Store, error) {
 	s.slots = make([]slot, min(o.MaxBytes/s.segmentBytes-1, 1<<16))
 	s.filter = admit.New[offer](o.QueueBytes-s.maxQueued, int(s.maxEntries))
 	s.budget = budget{daily: o.MaxBytes * int64(o.Limits.WritesPerDay), at: o.Now()}
+	s.fresh.begin(o.MaxBytes/100*int64(o.Limits.FreshPercent), o.Now())
 	s.m = newMetrics(s)
 	s.health.begin(s)
 	o.Account.Describe(func() ledger.State {

@@ -50,7 +50,7 @@ func (c *clock) add(d time.Duration) time.Time {
 
 func testOptions(fs vfs.FS) Options {
 	return Options{
-		FS: fs, Dir: testDir, MaxBytes: MinBytes, Limits: Limits{WritesPerDay: 1000}, IndexBytes: 1 << 20, QueueBytes: 1 << 20,
+		FS: fs, Dir: testDir, MaxBytes: MinBytes, Limits: Limits{WritesPerDay: 1000, FreshPercent: 25}, IndexBytes: 1 << 20, QueueBytes: 1 << 20,
 		Now: newClock().Now, Registerer: prometheus.NewRegistry(),
 	}
 }

@@ -1,6 +1,7 @@
 package archive
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"maps"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/shaledb/shale/internal/cache"
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/catalog"
 )
 
 // secondQuery is a secondary tier that keeps what a second query wants. lie, if set, may change what it
@@ -24,6 +26,7 @@ type secondQuery struct {
 	kept    map[cache.Key][]byte
 	lie     func(value []byte) []byte
 	shared  bool
+	most    int // values of new blocks; 0: any number
 }
 
 type offered struct {
@@ -81,7 +84,50 @@ func (s *secondQuery) Use(k cache.Key, by cache.Asker) {
 	}
 }
 
+func (s *secondQuery) Fresh(_ context.Context, k cache.Key, value []byte) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.most > 0 && len(s.kept) >= s.most {
+		return false
+	}
+	s.kept[k] = value
+	return true
+}
+
 func (s *secondQuery) Close() error { return nil }
+
+// TestFresh: a block whose pages were given to the tier is queried without a request to the bucket, and one
+// of which the tier took a part with fewer of them.
+func TestFresh(t *testing.T) {
+	w := &world{objects: make(map[string][]byte)}
+	w.addMany(t, 4010, 1)
+	b := &w.blocks[0]
+	object := w.objects[catalog.ObjectName(b.ID)]
+	requests := func(most int) int64 {
+		s := newSecondQuery()
+		s.most = most
+		a := New(Options{Catalog: w, Bucket: w, Pages: newCache(), Secondary: s, Seed: seed})
+		a.reach.whole = 0 // so that pages count
+		if most >= 0 {
+			if err := a.Fresh(context.Background(), b, bytes.NewReader(object)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		req := request("a", model.Always(), equal("__name__", "m"))
+		if n := walk(t, a, req); n != 4010 {
+			t.Errorf("%d series", n)
+		}
+		return req.Cost.BucketRequests.Load()
+	}
+	none, some, all := requests(-1), requests(3), requests(0)
+	if all != 0 || some == 0 || some >= none {
+		t.Errorf("%d requests without pages in the tier, %d with some of them, %d with all", none, some, all)
+	}
+	a := New(Options{Catalog: w, Bucket: w, Pages: newCache(), Secondary: newSecondQuery(), Seed: seed})
+	if err := a.Fresh(context.Background(), b, bytes.NewReader(object[:len(object)/2])); err == nil {
+		t.Error("a file that is cut gives no error")
+	}
+}
 
 // TestSecondary: a page that a second query finds in memory is in the secondary tier. A new process answers
 // the query from that tier alone.

@@ -80,6 +80,8 @@ type Options struct {
 	// bodies that it returns, and read no rows: for simulations, whose blocks are too large to write. Nil: rows
 	// are merged.
 	Predict func(ctx context.Context, inputs []catalog.Block, within model.TimeRange) ([]Prediction, error)
+	// Fresh, unless it is nil, is told of each block that was uploaded, with its file, which is deleted later.
+	Fresh func(ctx context.Context, b *catalog.Block, file io.ReaderAt)
 	// Room reserves room for that many bytes in Dir until release is called, or returns an error of class
 	// transient. A nil Room means enough room.
 	Room func(bytes int64) (release func(), err error)

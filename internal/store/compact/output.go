@@ -136,7 +136,11 @@ func (b *blockWriter) finish(ctx context.Context) (err error) {
 		return fmt.Errorf("write %s: %w", b.name, classed(err))
 	}
 	hash := b.hash.Sum128().Bytes()
-	return b.m.upload(ctx, b.m.block(b, &meta, size), hash, func() io.Reader { return io.NewSectionReader(b.file, 0, size) })
+	err = b.m.upload(ctx, b.m.block(b, &meta, size), hash, func() io.Reader { return io.NewSectionReader(b.file, 0, size) })
+	if err == nil && b.m.c.o.Fresh != nil {
+		b.m.c.o.Fresh(ctx, &b.m.blocks[len(b.m.blocks)-1], b.file)
+	}
+	return err
 }
 
 // upload gives a block what all blocks of the merge have, and writes its object.
