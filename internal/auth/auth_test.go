@@ -143,7 +143,7 @@ func TestAudit(t *testing.T) {
 	w.ask(Delete, http.MethodPost, "Authorization", "Bearer shale_r")
 	w.ask(Delete, http.MethodPost)
 	got := strings.Split(strings.TrimSpace(w.log.String()), "\n")
-	for i, want := range []string{"token=operator", "token=reader", `token=""`} {
+	for i, want := range []string{"client=operator by=token", "client=reader by=token", `client="" by=""`} {
 		status := []string{"status=200", "status=403", "status=401"}[i]
 		if len(got) != 3 || !strings.Contains(got[i], want) || !strings.Contains(got[i], status) || !strings.Contains(got[i], "params=\"match=up\"") {
 			t.Fatalf("line %d is not of %s with %s:\n%s", i, want, status, &w.log)
@@ -205,12 +205,12 @@ func TestFiles(t *testing.T) {
 		"tokens: [{name: x, sha256: " + good + ", tenants: [a, '*'], rights: [read]}]":        "tenants: expected",
 		"tokens: [{name: x, sha256: " + good + ", tenants: [a|b], rights: [read]}]":           "tenants: expected",
 		"tokens: [{name: x, sha256: " + good + ", tenants: [a], rights: [read], expires: 1}]": "expires: expected",
-		"tokens: [{name: x, secret: y}]":                                                      "expected a list",
-		"- x":                                                                                 "expected a list",
+		"tokens: [{name: x, secret: y}]":                                                      "expected lists",
+		"- x":                                                                                 "expected lists",
 		"tokens: [{name: x, sha256: " + good + ", tenants: [a], rights: [read]}, {name: y, sha256: " + good + ", tenants: [a], rights: [read]}]": `token 2 ("y"): has the sha256 of "x"`,
 	} {
 		_, err := ParseKeys([]byte(text))
-		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") && !strings.Contains(want, "list") || strings.Contains(err.Error(), good) {
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") && !strings.Contains(want, "lists") || strings.Contains(err.Error(), good) {
 			t.Errorf("%s: %v, want %s", text, err, want)
 		}
 	}
@@ -248,7 +248,7 @@ func FuzzHeader(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, header, tenant string) {
 		h := http.Header{"Authorization": {header}, http.CanonicalHeaderKey(model.TenantHeader): {tenant}}
-		grant, denied := k.admit(h, Read, time.Now())
+		grant, denied := k.admit(h, nil, Read, time.Now())
 		token, _ := tokenOf(http.Header{"Authorization": {header}})
 		if in := denied == nil; in != (token == "shale_t" && (tenant == "a" || tenant == "" || strings.Trim(tenant, "|a") == "" && !strings.Contains("|"+tenant+"|", "||") && !strings.Contains(tenant, "aa"))) {
 			t.Errorf("%q of %q: %v, %v", header, tenant, grant, denied)
@@ -264,7 +264,7 @@ func BenchmarkAdmit(b *testing.B) {
 	h := http.Header{"Authorization": {"Bearer shale_r"}, http.CanonicalHeaderKey(model.TenantHeader): {"b"}}
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, denied := k.admit(h, Read, time.Now()); denied != nil {
+		if _, denied := k.admit(h, nil, Read, time.Now()); denied != nil {
 			b.Fatal(denied)
 		}
 	}

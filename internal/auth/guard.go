@@ -55,7 +55,7 @@ func New(o Options) (*Guard, error) {
 	f := promauto.With(o.Registerer)
 	g := &Guard{o: o,
 		refused: f.NewCounterVec(prometheus.CounterOpts{
-			Name: "shale_auth_refused_total", Help: "Requests that were refused, by reason: missing (there is no token), invalid, expired, right (the token lacks it), tenant (the token is not for it).",
+			Name: "shale_auth_refused_total", Help: "Requests that were refused, by reason: missing (there is neither a token nor a certificate), invalid, expired, right (the client lacks it), tenant (the client is not for it).",
 		}, []string{"reason"}),
 		fresh: f.NewGauge(prometheus.GaugeOpts{Name: "shale_auth_reload_success", Help: "Whether the last reading of the file of tokens succeeded; while it is 0, the tokens from before count."}),
 	}
@@ -123,7 +123,7 @@ func (g *Guard) Watch(ctx context.Context, interval time.Duration, hurry <-chan 
 			g.o.Logger.Error("cannot read the tokens: those from before count", "err", err)
 			continue
 		}
-		g.o.Logger.Info("read the tokens", "file", g.o.File, "tokens", len(g.keys.Load().bySum))
+		g.o.Logger.Info("read the tokens", "file", g.o.File, "tokens", len(g.keys.Load().bySum), "clients", len(g.keys.Load().byName))
 	}
 }
 
@@ -139,7 +139,7 @@ func (g *Guard) Protect(needs Right, next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		grant, denied := g.keys.Load().admit(r.Header, needs, g.o.Now())
+		grant, denied := g.keys.Load().admit(r.Header, r.TLS, needs, g.o.Now())
 		audited := needs == Delete || needs == Admin && r.URL.Path != "/metrics"
 		if denied == nil && audited {
 			seen := &statusWriter{ResponseWriter: w}
@@ -152,7 +152,7 @@ func (g *Guard) Protect(needs Right, next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		g.refused.WithLabelValues(denied.Reason).Inc()
+		g.count(denied)
 		if audited {
 			g.audit(grant, r, &statusWriter{status: denied.Status})
 		}
@@ -166,11 +166,11 @@ func (g *Guard) Protect(needs Right, next http.Handler) http.Handler {
 // maxAudited bounds the parameters in the log.
 const maxAudited = 2 << 10
 
-// audit logs a request with the name of its token.
+// audit logs a request with the name of its client, and what the client has shown.
 func (g *Guard) audit(grant *Grant, r *http.Request, seen *statusWriter) {
-	who := ""
+	who, by := "", ""
 	if grant != nil {
-		who = grant.Name
+		who, by = grant.Name, grant.by
 	}
 	params := r.URL.RawQuery
 	if r.Form != nil {
@@ -180,7 +180,7 @@ func (g *Guard) audit(grant *Grant, r *http.Request, seen *statusWriter) {
 	if status == 0 {
 		status = http.StatusOK
 	}
-	g.o.Audit.Info("audit", "token", who, "from", r.RemoteAddr, "method", r.Method, "path", r.URL.Path,
+	g.o.Audit.Info("audit", "client", who, "by", by, "from", r.RemoteAddr, "method", r.Method, "path", r.URL.Path,
 		"tenant", r.Header.Get(model.TenantHeader), "params", params[:min(len(params), maxAudited)], "status", status)
 }
 

@@ -19,22 +19,33 @@ const (
 	maxFileBytes = 64 << 20
 )
 
-// Grant is what a token stands for. It never changes.
+// Grant is what a token or a certificate stands for. It never changes.
 type Grant struct {
 	Name string
-	// Tenants are those that the token may name, the first of which counts if it names none. Empty: any.
+	// Tenants are those that its holder may name, the first of which counts if it names none. Empty: any.
 	Tenants []string
+	by      string // what was shown
 	rights  [Peer + 1]bool
 	expires time.Time // zero: never
 	sum     [sha256.Size]byte
 }
 
-// May reports whether the token has a right.
+// What clients show.
+const (
+	byToken       = "token"
+	byCertificate = "certificate"
+)
+
+// May reports whether the grant has a right.
 func (g *Grant) May(r Right) bool { return g.rights[r] }
 
-// Keys are the tokens of a file. They never change.
+// String returns the grant in the words of a refusal.
+func (g *Grant) String() string { return fmt.Sprintf("the %s %q", g.by, g.Name) }
+
+// Keys are the tokens and the clients of a file. They never change.
 type Keys struct {
-	bySum map[[sha256.Size]byte]*Grant
+	bySum  map[[sha256.Size]byte]*Grant
+	byName map[string]*Grant // by a name of the certificate
 }
 
 // fileToken is a token as the file has it.
@@ -50,18 +61,19 @@ type fileToken struct {
 // it may be a token that was written there by mistake.
 func ParseKeys(text []byte) (*Keys, error) {
 	var file struct {
-		Tokens []fileToken `yaml:"tokens"`
+		Tokens  []fileToken  `yaml:"tokens"`
+		Clients []fileClient `yaml:"clients"`
 	}
 	if len(text) > maxFileBytes {
 		return nil, fmt.Errorf("expected at most %d bytes, got %d", maxFileBytes, len(text))
 	}
 	if err := yaml.UnmarshalWithOptions(text, &file, yaml.DisallowUnknownField()); err != nil {
-		return nil, fmt.Errorf("expected a list under the key tokens: %s", yaml.FormatError(err, false, false))
+		return nil, fmt.Errorf("expected lists under the keys tokens and clients: %s", yaml.FormatError(err, false, false))
 	}
-	if len(file.Tokens) > maxTokens {
-		return nil, fmt.Errorf("expected at most %d tokens, got %d", maxTokens, len(file.Tokens))
+	if n := max(len(file.Tokens), len(file.Clients)); n > maxTokens {
+		return nil, fmt.Errorf("expected at most %d tokens and clients each, got %d", maxTokens, n)
 	}
-	k := &Keys{bySum: make(map[[sha256.Size]byte]*Grant, len(file.Tokens))}
+	k := &Keys{bySum: make(map[[sha256.Size]byte]*Grant, len(file.Tokens)), byName: make(map[string]*Grant, len(file.Clients))}
 	for i := range file.Tokens {
 		g, err := file.Tokens[i].grant()
 		if err != nil {
@@ -72,42 +84,63 @@ func ParseKeys(text []byte) (*Keys, error) {
 		}
 		k.bySum[g.sum] = g
 	}
+	for i := range file.Clients {
+		g, key, err := file.Clients[i].grant()
+		if err != nil {
+			return nil, fmt.Errorf("client %d (%.60q): %w", i+1, file.Clients[i].Name, err)
+		}
+		if other := k.byName[key]; other != nil {
+			return nil, fmt.Errorf("client %d (%.60q): has the name %.160q of %.60q", i+1, g.Name, key, other.Name)
+		}
+		k.byName[key] = g
+	}
 	return k, nil
 }
 
 // grant checks the fields of a token.
 func (f *fileToken) grant() (*Grant, error) {
-	g := &Grant{Name: f.Name}
+	g, err := newGrant(f.Name, f.Tenants, f.Rights)
+	if err != nil {
+		return nil, err
+	}
+	g.by = byToken
 	sum, err := hex.DecodeString(f.SHA256)
-	switch {
-	case f.Name == "":
-		return nil, fmt.Errorf("name: has no value; audit logs need it")
-	case err != nil || len(sum) != len(g.sum):
+	if err != nil || len(sum) != len(g.sum) {
 		return nil, fmt.Errorf("sha256: expected %d hexadecimal digits, as `shale token new` prints them", 2*len(g.sum))
-	case len(f.Rights) == 0:
-		return nil, fmt.Errorf("rights: expected some of read, write, rules, delete, admin, peer")
-	case len(f.Tenants) == 0:
-		return nil, fmt.Errorf(`tenants: expected names of tenants, or ["*"] for all`)
 	}
 	copy(g.sum[:], sum)
-	for _, name := range f.Rights {
+	if f.Expires != "" {
+		if g.expires, err = time.Parse(time.RFC3339, f.Expires); err != nil {
+			return nil, fmt.Errorf("expires: expected a time such as 2030-01-31T00:00:00Z, got %.60q", f.Expires)
+		}
+	}
+	return g, nil
+}
+
+// newGrant checks what tokens and clients have in common.
+func newGrant(name string, tenants, rights []string) (*Grant, error) {
+	g := &Grant{Name: name}
+	switch {
+	case name == "":
+		return nil, fmt.Errorf("name: has no value; audit logs need it")
+	case len(rights) == 0:
+		return nil, fmt.Errorf("rights: expected some of read, write, rules, delete, admin, peer")
+	case len(tenants) == 0:
+		return nil, fmt.Errorf(`tenants: expected names of tenants, or ["*"] for all`)
+	}
+	for _, name := range rights {
 		r, err := ParseRight(name)
 		if err != nil {
 			return nil, fmt.Errorf("rights: %w", err)
 		}
 		g.rights[r] = true
 	}
-	if !slices.Equal(f.Tenants, []string{"*"}) {
-		g.Tenants = f.Tenants
+	if !slices.Equal(tenants, []string{"*"}) {
+		g.Tenants = tenants
 	}
 	for _, t := range g.Tenants {
 		if err := model.CheckTenant(t); err != nil || t == "*" {
 			return nil, fmt.Errorf("tenants: expected names of tenants, or * alone for all, got %.60q", t)
-		}
-	}
-	if f.Expires != "" {
-		if g.expires, err = time.Parse(time.RFC3339, f.Expires); err != nil {
-			return nil, fmt.Errorf("expires: expected a time such as 2030-01-31T00:00:00Z, got %.60q", f.Expires)
 		}
 	}
 	return g, nil

@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"crypto/tls"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -65,8 +66,27 @@ func tokenOf(h http.Header) (string, *Denied) {
 }
 
 // admit finds the grant of a request, and checks it. It names the first tenant of the grant in a request that
-// names none.
-func (k *Keys) admit(h http.Header, needs Right, now time.Time) (*Grant, *Denied) {
+// names none. A certificate counts only in a request without a token.
+func (k *Keys) admit(h http.Header, state *tls.ConnectionState, needs Right, now time.Time) (g *Grant, denied *Denied) {
+	if c := certificateOf(state); c != nil && len(h["Authorization"]) == 0 {
+		g, denied = k.admitCertificate(c, now)
+	} else {
+		g, denied = k.admitToken(h, now)
+	}
+	if denied != nil {
+		return g, denied
+	}
+	if denied := g.check(needs); denied != nil {
+		return g, denied
+	}
+	if err := g.setTenant(h); err != nil {
+		return g, &Denied{http.StatusForbidden, tenant, err.Error()}
+	}
+	return g, nil
+}
+
+// admitToken finds the grant of the token of a request.
+func (k *Keys) admitToken(h http.Header, now time.Time) (*Grant, *Denied) {
 	token, denied := tokenOf(h)
 	if denied != nil {
 		return nil, denied
@@ -76,12 +96,7 @@ func (k *Keys) admit(h http.Header, needs Right, now time.Time) (*Grant, *Denied
 	case g == nil:
 		return nil, unknown(invalid, "the token is not known")
 	case !g.expires.IsZero() && !now.Before(g.expires):
-		return g, unknown(expired, fmt.Sprintf("the token %q has expired at %s", g.Name, g.expires.UTC().Format(time.RFC3339)))
-	case !g.May(needs):
-		return g, &Denied{http.StatusForbidden, right, fmt.Sprintf("the token %q lacks the right %s", g.Name, needs)}
-	}
-	if err := g.setTenant(h); err != nil {
-		return g, &Denied{http.StatusForbidden, tenant, err.Error()}
+		return g, unknown(expired, fmt.Sprintf("%s has expired at %s", g, g.expires.UTC().Format(time.RFC3339)))
 	}
 	return g, nil
 }
@@ -101,7 +116,7 @@ func (g *Grant) setTenant(h http.Header) error {
 	}
 	for name := range strings.SplitSeq(values[0], "|") {
 		if !slices.Contains(g.Tenants, name) {
-			return fmt.Errorf("the token %q is not for the tenant %.160q", g.Name, name)
+			return fmt.Errorf("%s is not for the tenant %.160q", g, name)
 		}
 	}
 	return nil
