@@ -1,6 +1,7 @@
 package graphite
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -24,9 +25,13 @@ type acceptor struct {
 // proxyTimeout bounds how long the header of a proxy may take to arrive. Proxies send it at once.
 const proxyTimeout = 10 * time.Second
 
-func (l *Listener) newAcceptor(ln net.Listener, serve func(net.Conn)) *acceptor {
+// newAcceptor accepts from a socket; secure is nil for one without TLS.
+func (l *Listener) newAcceptor(ln net.Listener, secure *tls.Config, serve func(net.Conn)) *acceptor {
 	if l.o.ProxyProtocol {
 		ln = &proxyproto.Listener{Listener: ln, ReadHeaderTimeout: proxyTimeout}
+	}
+	if secure != nil {
+		ln = tls.NewListener(ln, secure)
 	}
 	return &acceptor{l: l, ln: ln, serve: serve, conns: map[net.Conn]struct{}{}}
 }
@@ -34,6 +39,9 @@ func (l *Listener) newAcceptor(ln net.Listener, serve func(net.Conn)) *acceptor 
 // direct returns the address of the other end of a connection, which may be a proxy. Unlike RemoteAddr it
 // does not wait for a header.
 func direct(nc net.Conn) string {
+	if s, ok := nc.(*tls.Conn); ok {
+		nc = s.NetConn()
+	}
 	if p, ok := nc.(*proxyproto.Conn); ok {
 		nc = p.Raw()
 	}

@@ -38,6 +38,7 @@ func (b *buffers) tryReserve(n int) bool {
 type conn struct {
 	l      *Listener
 	nc     net.Conn
+	from   *sender
 	parser *parser
 	queue  *queue
 
@@ -51,8 +52,14 @@ type conn struct {
 
 // serveLines serves a plaintext connection until it ends, and returns when its rows are durable.
 func (l *Listener) serveLines(nc net.Conn) {
-	peer := nc.RemoteAddr().String()
-	c := &conn{l: l, nc: nc, parser: l.newParser(peer), queue: newQueue(l, l.metrics.tcp, 0, tcpLinger), buf: make([]byte, minBuffer)}
+	from := l.identify(nc)
+	if from == nil {
+		return
+	}
+	c := &conn{
+		l: l, nc: nc, from: from, parser: l.newParser(nc.RemoteAddr().String(), from.tenant),
+		queue: newQueue(l, from.tenant, l.metrics.tcp, 0, tcpLinger), buf: make([]byte, minBuffer),
+	}
 	l.metrics.buffers.Add(minBuffer)
 	done := make(chan struct{})
 	go func() {
@@ -67,8 +74,8 @@ func (l *Listener) serveLines(nc net.Conn) {
 	<-done
 }
 
-func (l *Listener) newParser(peer string) *parser {
-	p := &parser{now: l.o.Sink.Now, maxLine: l.o.MaxLineBytes, rules: l.o.Rules, ruled: map[string]int{}}
+func (l *Listener) newParser(peer, tenant string) *parser {
+	p := &parser{tenant: tenant, now: l.o.Sink.Now, maxLine: l.o.MaxLineBytes, rules: l.o.Rules, ruled: map[string]int{}}
 	p.keys.Seed, p.keys.Signal = l.o.Sink.Seed(), model.Metrics
 	p.reportBad = func(line []byte, why string) { l.log.badLine(peer, line, why) }
 	return p
@@ -136,7 +143,7 @@ func (l *Listener) setDeadline(nc net.Conn, by time.Time) {
 	}
 }
 
-// consume handles n more bytes in the buffer. It returns false if the listener is stopping.
+// consume handles n more bytes in the buffer. It returns false if the connection must end.
 func (c *conn) consume(n int) bool {
 	begin, end := 0, c.n+n
 	last := bytes.LastIndexByte(c.buf[c.n:end], '\n')
@@ -167,12 +174,16 @@ func (c *conn) consume(n int) bool {
 // read, which slows the sender down.
 func (c *conn) deliver(lines []byte) bool {
 	rows := countLines(lines)
+	if err := c.from.check(); err != nil {
+		c.l.lost(c.l.metrics.tcp, rows, err)
+		return false
+	}
 	need := int64(len(lines) + rows*rowBytes)
 	if most := c.l.o.Sink.Limits().MaxInflightBytes; most > 0 {
 		// Waiting for more than the whole budget would never end. Chunks are smaller than this anyway.
 		need = min(need, most/2)
 	}
-	grant, err := c.l.o.Sink.AdmitWait(c.l.ctx, c.l.tenant, need)
+	grant, err := c.l.o.Sink.AdmitWait(c.l.ctx, c.from.tenant, need)
 	if err != nil {
 		c.l.lost(c.l.metrics.tcp, rows, err)
 		return false
@@ -254,7 +265,7 @@ func (l *Listener) count(t *transport, p *parser) {
 	}
 	if n := p.counts.nan; n > 0 {
 		// Agents send NaN all the time for what they cannot measure, so a line a minute is enough.
-		l.o.Sink.LogRefusal(l.tenant, write.ReasonNaN, write.Counts{Samples: n}, "the value is NaN: "+string(p.firstNaN))
+		l.o.Sink.LogRefusal(p.tenant, write.ReasonNaN, write.Counts{Samples: n}, "the value is NaN: "+string(p.firstNaN))
 	}
 	for reason, n := range p.ruled {
 		l.o.Sink.Discard(reason, n)

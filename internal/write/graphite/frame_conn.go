@@ -24,6 +24,7 @@ const (
 	cutOff      = "cut_off"
 	undecodable = "undecodable"
 	stopped     = "stopped"
+	revoked     = "revoked"
 )
 
 // reasonBadPoint is the reason under which unreadable points of pickles are discarded.
@@ -52,6 +53,7 @@ type frameConn struct {
 	*frames
 	l        *Listener
 	nc       net.Conn
+	from     *sender
 	peer     string
 	r        *bufio.Reader
 	parser   *parser
@@ -65,8 +67,15 @@ type frameConn struct {
 
 // serveFrames serves a connection until it ends, and returns when its rows are durable.
 func (l *Listener) serveFrames(f *frames, nc net.Conn) {
-	c := &frameConn{frames: f, l: l, nc: nc, peer: nc.RemoteAddr().String(), queue: newQueue(l, f.transport, 0, 0), reserved: reservation{l: l}}
-	c.parser = l.newParser("")
+	from := l.identify(nc)
+	if from == nil {
+		return
+	}
+	c := &frameConn{
+		frames: f, l: l, nc: nc, from: from, peer: nc.RemoteAddr().String(),
+		queue: newQueue(l, from.tenant, f.transport, 0, 0), reserved: reservation{l: l, tenant: from.tenant},
+	}
+	c.parser = l.newParser("", from.tenant)
 	c.parser.reportBad = func(item []byte, why string) { l.log.badPoint(c.what, c.peer, item, why) }
 	c.r = bufio.NewReaderSize(c, minBuffer)
 	l.metrics.buffers.Add(minBuffer)
@@ -200,6 +209,10 @@ func (f *frames) tooLongError(head []byte, n, most int64) error {
 
 // frame handles the content of a frame.
 func (c *frameConn) frame(in []byte) bool {
+	if err := c.from.check(); err != nil {
+		c.lose(revoked, err, nil)
+		return false
+	}
 	c.received.Inc()
 	return c.decode(c, in)
 }

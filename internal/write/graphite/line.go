@@ -12,7 +12,8 @@ import (
 type parser struct {
 	keys    model.KeyBuilder
 	now     func() int64 // Unix nanoseconds
-	maxLine int          // bytes, without the newline
+	tenant  string
+	maxLine int // bytes, without the newline
 	// reportBad logs a line that is dropped. It must not keep line.
 	reportBad func(line []byte, why string)
 	rules     Rules // nil: none

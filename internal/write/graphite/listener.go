@@ -2,6 +2,7 @@ package graphite
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -14,15 +15,15 @@ import (
 )
 
 // Listener receives Graphite plaintext on one address, over TCP and UDP, and pickles and protobuf
-// messages on others. Its points belong to the default tenant.
+// messages on others. Its points belong to the default tenant, except those that come over TLS: they belong
+// to the tenant of the client's certificate.
 type Listener struct {
-	o      Options
-	tenant string
-	// text, pickle and protobuf accept the connections of a protocol. Each may be nil. udp is nil without
-	// plaintext.
-	text, pickle, protobuf *acceptor
-	udp                    *net.UDPConn
-	drops                  socketDrops
+	o Options
+	// These accept the connections of a protocol. Each may be nil. udp is nil without plaintext.
+	text, pickle, protobuf   *acceptor
+	secureText, securePickle *acceptor
+	udp                      *net.UDPConn
+	drops                    socketDrops
 
 	chunks       pool[chunk, *chunk]
 	frameBuffers pool[frameBuffer, *frameBuffer]
@@ -56,11 +57,11 @@ const maxPooled = 1 << 20
 // [model.ErrInvalid].
 func New(o Options) (*Listener, error) {
 	o.setDefaults()
-	if o.Listen == "" && o.PickleListen == "" && o.ProtobufListen == "" {
+	if o.Listen == "" && o.PickleListen == "" && o.ProtobufListen == "" && o.Doors.Listen == "" && o.Doors.PickleListen == "" {
 		return nil, fmt.Errorf("%w: graphite: no address to listen on", model.ErrInvalid)
 	}
 	l := &Listener{
-		o: o, tenant: model.DefaultTenant, log: &sampledLog{log: o.Logger}, lastResort: make(chan struct{}, 1),
+		o: o, log: &sampledLog{log: o.Logger}, lastResort: make(chan struct{}, 1),
 		frameBuffers: pool[frameBuffer, *frameBuffer]{most: maxPooled}, decoders: pool[decoder, *decoder]{most: maxPooled},
 	}
 	if o.Listen != "" {
@@ -68,16 +69,21 @@ func New(o Options) (*Listener, error) {
 		if err != nil {
 			return nil, err
 		}
-		l.text = l.newAcceptor(tcp, l.serveLines)
+		l.text = l.newAcceptor(tcp, nil, l.serveLines)
 		l.udp, l.drops.socket = udp, udp
 	}
+	pickles := func(nc net.Conn) { l.serveFrames(&l.metrics.pickle, nc) }
+	protobufs := func(nc net.Conn) { l.serveFrames(&l.metrics.protobuf, nc) }
 	for _, f := range []struct {
 		address string
+		secure  *tls.Config
 		to      **acceptor
-		frames  func() *frames
+		serve   func(net.Conn)
 	}{
-		{o.PickleListen, &l.pickle, func() *frames { return &l.metrics.pickle }},
-		{o.ProtobufListen, &l.protobuf, func() *frames { return &l.metrics.protobuf }},
+		{o.PickleListen, nil, &l.pickle, pickles},
+		{o.ProtobufListen, nil, &l.protobuf, protobufs},
+		{o.Doors.Listen, o.Doors.TLS, &l.secureText, l.serveLines},
+		{o.Doors.PickleListen, o.Doors.TLS, &l.securePickle, pickles},
 	} {
 		if f.address == "" {
 			continue
@@ -86,7 +92,7 @@ func New(o Options) (*Listener, error) {
 		if err != nil {
 			return nil, errors.Join(err, l.closeSockets())
 		}
-		*f.to = l.newAcceptor(ln, func(nc net.Conn) { l.serveFrames(f.frames(), nc) })
+		*f.to = l.newAcceptor(ln, f.secure, f.serve)
 	}
 	l.metrics = newMetrics(o.Registerer, l.drops.total)
 	l.buffers.free.Store(o.MaxBufferBytes)
@@ -101,6 +107,11 @@ func (l *Listener) Addr() net.Addr { return l.text.addr() }
 // PickleAddr returns the address for pickles, or nil if there is none.
 func (l *Listener) PickleAddr() net.Addr { return l.pickle.addr() }
 
+// SecureAddrs returns the addresses for plaintext and pickles over TLS. Each may be nil.
+func (l *Listener) SecureAddrs() (text, pickle net.Addr) {
+	return l.secureText.addr(), l.securePickle.addr()
+}
+
 // ProtobufAddr returns the address for messages of protobuf, or nil if there is none.
 func (l *Listener) ProtobufAddr() net.Addr { return l.protobuf.addr() }
 
@@ -113,7 +124,7 @@ func (a *acceptor) addr() net.Addr {
 
 // acceptors returns the acceptors that are open.
 func (l *Listener) acceptors() (all []*acceptor) {
-	for _, a := range []*acceptor{l.text, l.pickle, l.protobuf} {
+	for _, a := range []*acceptor{l.text, l.pickle, l.protobuf, l.secureText, l.securePickle} {
 		if a != nil {
 			all = append(all, a)
 		}

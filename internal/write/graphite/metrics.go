@@ -20,6 +20,7 @@ type metrics struct {
 	pickle, protobuf     frames
 	connections          prometheus.Gauge
 	accepted, refused    prometheus.Counter
+	unidentified         prometheus.Counter
 	droppedDatagrams     prometheus.Counter
 	buffers, pickleBytes prometheus.Gauge
 }
@@ -50,15 +51,16 @@ func newMetrics(reg prometheus.Registerer, drops func() float64) *metrics {
 		tcp: newTransport("tcp", write.ReasonBadLine), udp: newTransport("udp", write.ReasonBadLine),
 		pickle: frames{what: "pickle", transport: newTransport("pickle", reasonBadPoint), decode: decodePickle,
 			received: f.NewCounter(prometheus.CounterOpts{Name: "shale_graphite_pickles_total", Help: "Graphite pickles received completely."}),
-			lost:     vec("shale_graphite_lost_pickles_total", "Graphite pickles lost whole, by reason: undecodable, too_long, too_slow, cut_off, stopped.", []string{"reason"})},
+			lost:     vec("shale_graphite_lost_pickles_total", "Graphite pickles lost whole, by reason: undecodable, too_long, too_slow, cut_off, stopped, revoked.", []string{"reason"})},
 		protobuf: frames{what: "protobuf message", transport: newTransport("protobuf", reasonBadPoint), decode: decodeProtobuf,
 			received: f.NewCounter(prometheus.CounterOpts{Name: "shale_graphite_protobufs_total", Help: "Graphite protobuf messages received completely."}),
-			lost:     vec("shale_graphite_lost_protobufs_total", "Graphite protobuf messages lost whole, by reason: undecodable, too_long, too_slow, cut_off, stopped.", []string{"reason"})},
+			lost:     vec("shale_graphite_lost_protobufs_total", "Graphite protobuf messages lost whole, by reason: undecodable, too_long, too_slow, cut_off, stopped, revoked.", []string{"reason"})},
 		connections:      f.NewGauge(prometheus.GaugeOpts{Name: "shale_graphite_connections", Help: "Open Graphite connections."}),
 		buffers:          f.NewGauge(prometheus.GaugeOpts{Name: "shale_graphite_buffer_bytes", Help: "Bytes held by the read buffers of Graphite connections."}),
 		pickleBytes:      f.NewGauge(prometheus.GaugeOpts{Name: "shale_graphite_pickle_bytes", Help: "Bytes reserved for Graphite pickles and protobuf messages that are being received or decoded."}),
 		accepted:         f.NewCounter(prometheus.CounterOpts{Name: "shale_graphite_connections_accepted_total", Help: "Graphite connections accepted and kept."}),
 		refused:          f.NewCounter(prometheus.CounterOpts{Name: "shale_graphite_connections_refused_total", Help: "Graphite connections closed at once because too many were open."}),
+		unidentified:     f.NewCounter(prometheus.CounterOpts{Name: "shale_graphite_connections_unidentified_total", Help: "Graphite connections over TLS that were closed because the handshake failed or the client may not write."}),
 		droppedDatagrams: f.NewCounter(prometheus.CounterOpts{Name: "shale_graphite_dropped_datagrams_total", Help: "Graphite datagrams dropped in whole or in part because there was no memory for their points."}),
 	}
 }

@@ -42,6 +42,8 @@ type Options struct {
 	PickleListen string
 	// ProtobufListen is the TCP address for messages of protobuf. Empty disables them.
 	ProtobufListen string
+	// Doors are further listeners, which speak TLS.
+	Doors Doors
 	// ProxyProtocol takes the address of a sender from the header that a proxy such as HAProxy sends first,
 	// in version 1 or 2 of its PROXY protocol. Connections without it are closed.
 	ProxyProtocol bool

@@ -18,8 +18,8 @@ const (
 
 // push makes the rows of a chunk durable. It retries while the write path refuses them temporarily,
 // until ctx ends.
-func (l *Listener) push(ctx context.Context, t *transport, c *chunk) {
-	b := l.o.Sink.Batch(l.tenant, model.Metrics)
+func (l *Listener) push(ctx context.Context, tenant string, t *transport, c *chunk) {
+	b := l.o.Sink.Batch(tenant, model.Metrics)
 	defer l.o.Sink.Recycle(b)
 	c.fill(b)
 	for wait := firstRetry; ; wait = min(2*wait, lastRetry) {

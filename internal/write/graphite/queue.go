@@ -12,8 +12,9 @@ import (
 // in order. While a push waits for the disk, further rows join the open chunk, so pushes grow with the
 // load and with the latency of the disk.
 type queue struct {
-	l *Listener
-	t *transport
+	l      *Listener
+	tenant string
+	t      *transport
 	// maxFull is the largest number of full chunks that wait in addition to the open one.
 	maxFull int
 	// linger is how long a chunk may wait for more rows before it is pushed.
@@ -29,8 +30,8 @@ type queue struct {
 	ended   bool
 }
 
-func newQueue(l *Listener, t *transport, maxFull int, linger time.Duration) *queue {
-	return &queue{l: l, t: t, maxFull: maxFull, linger: linger, wake: make(chan struct{}, 1), taken: make(chan struct{}, 1)}
+func newQueue(l *Listener, tenant string, t *transport, maxFull int, linger time.Duration) *queue {
+	return &queue{l: l, tenant: tenant, t: t, maxFull: maxFull, linger: linger, wake: make(chan struct{}, 1), taken: make(chan struct{}, 1)}
 }
 
 // feeder is a source of rows.
@@ -109,7 +110,7 @@ func (g *queue) admit(ctx context.Context, bytes int64) bool {
 	// The worst case is the shortest line: six bytes become rowBytes.
 	need := c.bytes() + bytes*(1+rowBytes/6)
 	if len(c.grants) == 0 {
-		grant, err := g.l.o.Sink.Admit(ctx, g.l.tenant, admitStep)
+		grant, err := g.l.o.Sink.Admit(ctx, g.tenant, admitStep)
 		if err != nil {
 			return false
 		}
@@ -187,7 +188,7 @@ func (g *queue) run(ctx context.Context) {
 			continue
 		}
 		signal(g.taken)
-		g.l.push(ctx, g.t, c)
+		g.l.push(ctx, g.tenant, g.t, c)
 		g.l.chunks.put(c)
 		g.pushed()
 	}

@@ -30,7 +30,7 @@ func TestLingerIsForRoom(t *testing.T) {
 		s := newStore()
 		s.ForgedKeys = true
 		b := start(t, s, Options{}, write.Limits{})
-		g := newQueue(b.Listener, b.metrics.tcp, 0, time.Hour)
+		g := newQueue(b.Listener, model.DefaultTenant, b.metrics.tcp, 0, time.Hour)
 		added, pushed := make(chan bool), make(chan struct{})
 		go func() { added <- g.add(context.Background(), f, nil) }()
 		<-g.wake // the chunk is full, and there are more rows

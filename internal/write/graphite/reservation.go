@@ -26,6 +26,7 @@ const (
 // a listener at a time may exceed the budget, the last resort, until its rows are durable.
 type reservation struct {
 	l      *Listener
+	tenant string
 	grants []*write.Grant
 	bytes  int64
 	// unused bytes are reserved and not used yet.
@@ -70,7 +71,7 @@ func (m *reservation) grant(n int64) (*write.Grant, error) {
 		return nil, nil
 	}
 	sink, began := m.l.o.Sink, time.Now()
-	g, ok, err := sink.TryAdmit(m.l.tenant, n)
+	g, ok, err := sink.TryAdmit(m.tenant, n)
 	for !ok {
 		switch {
 		case m.l.ctx.Err() != nil:
@@ -96,7 +97,7 @@ func (m *reservation) grant(n int64) (*write.Grant, error) {
 func (m *reservation) waitBriefly(n int64) (*write.Grant, error) {
 	ctx, cancel := context.WithTimeout(m.l.ctx, lastResortAfter)
 	defer cancel()
-	return m.l.o.Sink.AdmitWait(ctx, m.l.tenant, n)
+	return m.l.o.Sink.AdmitWait(ctx, m.tenant, n)
 }
 
 // release returns all memory to the budget.
@@ -109,5 +110,5 @@ func (m *reservation) release() {
 	if m.overBudget {
 		<-m.l.lastResort
 	}
-	*m = reservation{l: m.l, grants: m.grants[:0]}
+	*m = reservation{l: m.l, tenant: m.tenant, grants: m.grants[:0]}
 }

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/write"
 )
 
@@ -22,14 +23,14 @@ const (
 
 // serveDatagrams reads the UDP socket until Close, and returns when all rows are durable.
 func (l *Listener) serveDatagrams() {
-	g := newQueue(l, l.metrics.udp, udpQueue, udpLinger)
+	g := newQueue(l, model.DefaultTenant, l.metrics.udp, udpQueue, udpLinger)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		g.run(l.ctx)
 	}()
 	var peer netip.AddrPort
-	p := l.newParser("")
+	p := l.newParser("", model.DefaultTenant)
 	p.datagram = true
 	p.reportBad = func(line []byte, why string) { l.log.badLine(peer.String(), line, why) }
 	buf := make([]byte, maxDatagram)
