@@ -253,13 +253,19 @@ func (l *lockedLog) String() string {
 }
 
 // startServer runs a server on a data folder until it is ready.
-func startServer(t *testing.T, data string) *server {
+func startServer(t *testing.T, data string) *server { return startServerWith(t, data, nil) }
+
+// startServerWith runs a server whose settings a function changes; nil: none.
+func startServerWith(t *testing.T, data string, change func(*config.Config)) *server {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	c := config.Default()
 	c.DataDir, c.HTTPListen, c.GraphiteListen, c.GraphitePickleListen = data, l.Addr().String(), "", ""
 	must(t, l.Close())
+	if change != nil {
+		change(&c)
+	}
 	must(t, c.Resolve(config.Machine{MemoryBytes: 512 << 20, DiskBytes: 1 << 40}))
 	s := &server{url: "http://" + c.HTTPListen, log: new(lockedLog)}
 	ctx, cancel := context.WithCancel(context.Background())

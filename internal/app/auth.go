@@ -6,10 +6,6 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"os/signal"
-	"sync"
-	"syscall"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -33,7 +29,7 @@ func refuseOpenDoors(c *config.Config) error {
 		{"graphite-listen", c.GraphiteListen}, {"graphite-pickle-listen", c.GraphitePickleListen}, {"graphite-protobuf-listen", c.GraphiteProtobufListen},
 	} {
 		if l[1] != "" && isReachable(l[1]) {
-			return fmt.Errorf("%w: %s: other machines may reach %s, and Graphite's protocol has no authentication: listen on 127.0.0.1, or accept that anyone may write by %s",
+			return fmt.Errorf("%w: %s: other machines may reach %s, and Graphite's protocol has no authentication: listen on 127.0.0.1, use graphite-tls-listen, or accept that anyone may write by %s",
 				model.ErrInvalid, l[0], l[1], accept)
 		}
 	}
@@ -62,9 +58,6 @@ func isReachable(addr string) bool {
 	return false
 }
 
-// lookForTokens is how often the file of tokens is looked at.
-const lookForTokens = 2 * time.Second
-
 // newGuard returns the guard of the HTTP endpoints, or nil if there are no tokens. stop ends its goroutine,
 // and closes the audit file.
 func newGuard(ctx context.Context, c *config.Config, registry *prometheus.Registry, log *slog.Logger) (g *auth.Guard, stop func(), err error) {
@@ -87,15 +80,9 @@ func newGuard(ctx context.Context, c *config.Config, registry *prometheus.Regist
 		closeAudit()
 		return nil, nil, err
 	}
-	hurry := make(chan os.Signal, 1)
-	signal.Notify(hurry, syscall.SIGHUP)
-	watching, end := context.WithCancel(ctx)
-	var done sync.WaitGroup
-	done.Go(func() { g.Watch(watching, lookForTokens, hurry) })
+	stopWatching := watchFile(ctx, g.Watch)
 	return g, func() {
-		signal.Stop(hurry)
-		end()
-		done.Wait()
+		stopWatching()
 		closeAudit()
 	}, nil
 }

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"log/slog"
@@ -40,6 +41,14 @@ type connection struct {
 
 type connectionKey struct{}
 
+// connectionBelow returns the connection below TLS, if there is TLS.
+func connectionBelow(conn net.Conn) *connection {
+	if secure, ok := conn.(*tls.Conn); ok {
+		conn = secure.NetConn()
+	}
+	return conn.(*connection)
+}
+
 func watchConnections(l net.Listener, log *slog.Logger) *connections {
 	return &connections{Listener: l, log: log, open: make(map[*connection]struct{})}
 }
@@ -49,10 +58,10 @@ func (c *connections) watch(s *http.Server) {
 	s.ConnContext = func(ctx context.Context, conn net.Conn) context.Context {
 		return context.WithValue(ctx, connectionKey{}, conn)
 	}
-	s.ConnState = func(conn net.Conn, state http.ConnState) { c.changed(conn.(*connection), state) }
+	s.ConnState = func(conn net.Conn, state http.ConnState) { c.changed(connectionBelow(conn), state) }
 	handler := s.Handler
 	s.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		conn := r.Context().Value(connectionKey{}).(*connection)
+		conn := connectionBelow(r.Context().Value(connectionKey{}).(net.Conn))
 		conn.header.Store(0)
 		conn.request.Store(r)
 		if r.Body != http.NoBody {

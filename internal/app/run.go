@@ -53,12 +53,17 @@ func Run(ctx context.Context, o Options) (err error) {
 		return err
 	}
 	defer stopGuard()
+	certificates, stopCerts, err := openCerts(ctx, &c.TLS, registry, log)
+	if err != nil {
+		return err
+	}
+	defer stopCerts()
 
 	var ready atomic.Pointer[error]
 	starting := errors.New("starting: the journal is being replayed")
 	ready.Store(&starting)
 	var open atomic.Pointer[Engine]
-	s, err := listen(c, guard, registry, log, func() error {
+	s, err := listen(c, doorkeepers{guard, certificates}, registry, log, func() error {
 		if err := ready.Load(); err != nil {
 			return *err
 		}
@@ -95,8 +100,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	}
 	open.Store(e)
 	ready.Store(nil)
-	lines, pickles := s.graphiteAddrs()
-	log.Info("ready", "after", time.Since(began).Round(time.Millisecond), "http", s.http.Addr(), "graphite", lines, "graphite_pickle", pickles)
+	log.Info("ready", append([]any{"after", time.Since(began).Round(time.Millisecond), "http", s.http.Addr(), "tls", certificates != nil}, s.graphiteAddrs()...)...)
 
 	select {
 	case <-ctx.Done():

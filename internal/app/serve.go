@@ -1,6 +1,7 @@
 package app
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -16,12 +17,19 @@ import (
 	"github.com/shaledb/shale/internal/api/loki"
 	"github.com/shaledb/shale/internal/api/prom"
 	"github.com/shaledb/shale/internal/auth"
+	"github.com/shaledb/shale/internal/auth/certs"
 	"github.com/shaledb/shale/internal/config"
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/read/graphite/names"
 	"github.com/shaledb/shale/internal/write/graphite"
 	"github.com/shaledb/shale/internal/write/promwrite"
 )
+
+// doorkeepers let clients in.
+type doorkeepers struct {
+	guard *auth.Guard   // nil: every request is let through
+	certs *certs.Source // nil: the listeners speak no TLS
+}
 
 // servers are the listeners of the process. HTTP serves /ready and /metrics from the start; the rest is
 // mounted once the store is open.
@@ -30,9 +38,9 @@ type servers struct {
 	graphite *graphite.Listener
 	policies *policies
 	carbon   carbon
-	guard    *auth.Guard // nil: every request is let through
-	mounted  []string    // rows of the table of scopes
-	failed   chan error
+	doorkeepers
+	mounted []string // rows of the table of scopes
+	failed  chan error
 }
 
 // listener is the port for all HTTP.
@@ -69,13 +77,13 @@ func endpoints() []admin.Listed {
 	}
 }
 
-func listen(c config.Config, guard *auth.Guard, registry *prometheus.Registry, log *slog.Logger, ready, writable func() error, caches func() admin.Cache) (*servers, error) {
+func listen(c config.Config, d doorkeepers, registry *prometheus.Registry, log *slog.Logger, ready, writable func() error, caches func() admin.Cache) (*servers, error) {
 	l, err := net.Listen("tcp", c.HTTPListen)
 	if err != nil {
 		return nil, fmt.Errorf("%w: http-listen: %v", model.ErrInvalid, err)
 	}
 	h := &listener{connections: watchConnections(limitConnections(l, c.Connections), log)}
-	mux := newGuardedMux(guard)
+	mux := newGuardedMux(d.guard)
 	h.admin = admin.New(admin.Options{Version: c.Version, Gatherer: registry, Ready: ready, Writable: writable, Cache: caches, Profiles: c.HTTPProfiles.On(), Listed: endpoints(), Logger: log})
 	h.admin.Routes(mux)
 	for _, path := range []string{"/api/", "/prometheus/", "/loki/", "/otlp/", "/federate", "/version", "/graphite/", "/functions", "/metrics/", "/tags/"} {
@@ -100,9 +108,13 @@ func listen(c config.Config, guard *auth.Guard, registry *prometheus.Registry, l
 		ErrorLog:       slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 	}
 	h.watch(h.server)
-	s := &servers{http: h, guard: guard, failed: make(chan error, 2)}
+	s := &servers{http: h, doorkeepers: d, failed: make(chan error, 2)}
+	var accepted net.Listener = h.connections
+	if secure := httpTLS(d.certs, &c.TLS); secure != nil {
+		accepted = tls.NewListener(accepted, secure)
+	}
 	go func() {
-		if err := h.server.Serve(h.connections); !errors.Is(err, http.ErrServerClosed) {
+		if err := h.server.Serve(accepted); !errors.Is(err, http.ErrServerClosed) {
 			s.failed <- fmt.Errorf("%w: http: %v", model.ErrTransient, err)
 		}
 	}()
@@ -112,16 +124,24 @@ func listen(c config.Config, guard *auth.Guard, registry *prometheus.Registry, l
 // Addr returns the address of the HTTP listener.
 func (l *listener) Addr() string { return l.Listener.Addr().String() }
 
-// graphiteAddrs returns the addresses for Graphite's lines and pickles, for the log.
-func (s *servers) graphiteAddrs() (lines, pickles string) {
-	lines, pickles = "off", "off"
-	if s.graphite != nil && s.graphite.Addr() != nil {
-		lines = s.graphite.Addr().String()
+// graphiteAddrs returns the addresses of Graphite's listeners, for the log.
+func (s *servers) graphiteAddrs() (fields []any) {
+	if s.graphite == nil {
+		return []any{"graphite", "off"}
 	}
-	if s.graphite != nil && s.graphite.PickleAddr() != nil {
-		pickles = s.graphite.PickleAddr().String()
+	text, pickle := s.graphite.SecureAddrs()
+	for _, l := range []struct {
+		name string
+		addr net.Addr
+	}{
+		{"graphite", s.graphite.Addr()}, {"graphite_pickle", s.graphite.PickleAddr()},
+		{"graphite_tls", text}, {"graphite_pickle_tls", pickle},
+	} {
+		if l.addr != nil {
+			fields = append(fields, l.name, l.addr.String())
+		}
 	}
-	return lines, pickles
+	return fields
 }
 
 // mount connects the receivers and the APIs to an open store.
@@ -154,12 +174,12 @@ func (s *servers) mount(c config.Config, e *Engine, registry *prometheus.Registr
 	}
 	s.mounted = mux.mounted
 	s.http.mux.Store(mux.ServeMux)
-	if c.GraphiteListen == "" && c.GraphitePickleListen == "" && c.GraphiteProtobufListen == "" {
+	if c.GraphiteListen+c.GraphitePickleListen+c.GraphiteProtobufListen+c.GraphiteTLSListen+c.GraphitePickleTLSListen == "" {
 		return nil
 	}
 	s.graphite, err = graphite.New(graphite.Options{
 		Listen: c.GraphiteListen, PickleListen: c.GraphitePickleListen, ProtobufListen: c.GraphiteProtobufListen,
-		ProxyProtocol: c.GraphiteProxyProtocol.On(), Sink: e.Path(), Rules: s.carbon.rules(), MaxConnections: c.Connections, Registerer: registry, Logger: log,
+		Doors: doors(&c, s.certs, s.guard), ProxyProtocol: c.GraphiteProxyProtocol.On(), Sink: e.Path(), Rules: s.carbon.rules(), MaxConnections: c.Connections, Registerer: registry, Logger: log,
 	})
 	if err != nil {
 		return err

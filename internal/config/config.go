@@ -36,7 +36,12 @@ type Config struct {
 	GraphiteProtobufListen string `name:"graphite-protobuf-listen" default:"" placeholder:"HOST:PORT" help:"TCP address for Graphite points as protobuf messages of carbon, such as 127.0.0.1:2005. Empty: off."`
 	GraphiteProxyProtocol  Switch `name:"graphite-proxy-protocol" default:"off" placeholder:"on|off" help:"Take the address of a Graphite sender over TCP from the PROXY protocol (version 1 or 2) that a proxy such as HAProxy speaks. Connections without it are closed."`
 
+	// A client over TLS is known by its certificate; no mark tells it from one without TLS.
+	GraphiteTLSListen       string `name:"graphite-tls-listen" default:"" placeholder:"HOST:PORT" help:"TCP address for Graphite plaintext over TLS, such as :2013. Clients must have certificates that auth.tokens gives a tenant and the right to write. Empty: off."`
+	GraphitePickleTLSListen string `name:"graphite-pickle-tls-listen" default:"" placeholder:"HOST:PORT" help:"TCP address for Graphite pickles over TLS, such as :2014, as with graphite-tls-listen. Empty: off."`
+
 	Auth Auth `embed:""`
+	TLS  TLS  `embed:""`
 
 	Memory Share `name:"memory" default:"50%" placeholder:"SIZE" help:"Memory budget of the process, which sizes every buffer and cache: a size, or a share of the limit of the cgroup (v1 or v2) or else of the machine."`
 	Disk   Share `name:"disk" default:"90%" placeholder:"SIZE" help:"Largest size of the data folder: a size, or a share of its file system. Beyond it writes get 503."`
@@ -91,9 +96,18 @@ type Config struct {
 
 // Auth defines which requests are let through.
 type Auth struct {
-	Tokens string `name:"auth.tokens" default:"" placeholder:"FILE" help:"YAML file with the tokens that HTTP requests must carry, by their SHA-256, as 'shale token new' prints them. It is read again when it changes, and on SIGHUP. Empty: no token is required."`
-	Audit  string `name:"auth.audit-file" default:"" placeholder:"FILE" help:"File that deletions and actions of administration are appended to, with the names of their tokens, as lines of JSON. Empty: they go to Shale's own log, at the level info."`
-	Anyone Switch `name:"auth.let-anyone-read-write-and-delete" default:"off" placeholder:"on|off" help:"Start although a listener that other machines reach requires no authentication: anyone who reaches it may do what its protocol allows. Graphite's protocols have no authentication."`
+	Tokens string `name:"auth.tokens" default:"" placeholder:"FILE" help:"YAML file with the tokens that HTTP requests must carry, by their SHA-256, as 'shale token new' prints them, and with the clients that are known by certificates. It is read again when it changes, and on SIGHUP. Empty: no token is required."`
+	Audit  string `name:"auth.audit-file" default:"" placeholder:"FILE" help:"File that deletions and actions of administration are appended to, with the names of their clients, as lines of JSON. Empty: they go to Shale's own log, at the level info."`
+	Anyone Switch `name:"auth.let-anyone-read-write-and-delete" default:"off" placeholder:"on|off" help:"Start although a listener that other machines reach requires no authentication: anyone who reaches it may do what its protocol allows. Graphite's protocols have no authentication without TLS."`
+}
+
+// TLS defines how listeners encrypt, and which certificates clients need.
+type TLS struct {
+	Cert        string      `name:"tls.cert-file" default:"" placeholder:"FILE" help:"PEM file with the certificate of this server, followed by those that lead to its authority. With it, http-listen speaks HTTPS only. The files of tls.* are read again when they change, and on SIGHUP. Empty: HTTP without TLS."`
+	Key         string      `name:"tls.key-file" default:"" placeholder:"FILE" help:"PEM file with the private key of tls.cert-file."`
+	MinVersion  TLSVersion  `name:"tls.min-version" default:"1.2" placeholder:"1.2|1.3" help:"Least version of TLS that clients must speak: 1.2 or 1.3."`
+	ClientCA    string      `name:"tls.client-ca-file" default:"" placeholder:"FILE" help:"PEM file with the authorities that sign certificates of clients. Empty: clients are not asked for certificates."`
+	ClientCerts ClientCerts `name:"tls.client-certs" default:"request" placeholder:"request|require" help:"Whether clients of http-listen must have a certificate: request (one without a certificate needs a token) or require (the handshake fails without one, also of health checks). Any certificate that is sent must be valid."`
 }
 
 // Requests define how requests are sent to the bucket.

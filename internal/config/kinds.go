@@ -1,6 +1,7 @@
 package config
 
 import (
+	"crypto/tls"
 	"encoding"
 	"fmt"
 	"math"
@@ -154,6 +155,35 @@ type (
 	Format string
 	Switch string
 )
+
+// TLSVersion is "1.2" or "1.3", ClientCerts is "request" or "require".
+type (
+	TLSVersion  string
+	ClientCerts string
+)
+
+// UnmarshalText parses a version.
+func (v *TLSVersion) UnmarshalText(text []byte) error {
+	*v = TLSVersion(text)
+	return oneOf(string(text), "1.2", "1.3")
+}
+
+// Number returns the version as the protocol has it.
+func (v TLSVersion) Number() uint16 {
+	if v == "1.3" {
+		return tls.VersionTLS13
+	}
+	return tls.VersionTLS12
+}
+
+// UnmarshalText parses a demand.
+func (c *ClientCerts) UnmarshalText(text []byte) error {
+	*c = ClientCerts(text)
+	return oneOf(string(text), "request", "require")
+}
+
+// Required reports whether a client must have a certificate.
+func (c ClientCerts) Required() bool { return c == "require" }
 
 // UnmarshalText parses a level.
 func (l *Level) UnmarshalText(text []byte) error {

@@ -48,6 +48,26 @@ func rules() []rule {
 			}
 			return hostPort(c.GraphiteProtobufListen)
 		}},
+		{"graphite-tls-listen", func(c *Config) error { return secureHostPort(c, c.GraphiteTLSListen) }},
+		{"graphite-pickle-tls-listen", func(c *Config) error { return secureHostPort(c, c.GraphitePickleTLSListen) }},
+		{"tls.key-file", func(c *Config) error {
+			if (c.TLS.Cert == "") != (c.TLS.Key == "") {
+				return errors.New("tls.cert-file and tls.key-file must be set together")
+			}
+			return nil
+		}},
+		{"tls.client-ca-file", func(c *Config) error {
+			if c.TLS.ClientCA != "" && c.TLS.Cert == "" {
+				return errors.New("requires tls.cert-file")
+			}
+			return nil
+		}},
+		{"tls.client-certs", func(c *Config) error {
+			if c.TLS.ClientCerts.Required() && c.TLS.ClientCA == "" {
+				return errors.New("require needs tls.client-ca-file")
+			}
+			return nil
+		}},
 		{"memory", func(c *Config) error {
 			if !c.Memory.IsPart() && c.Memory.Of(0) < minMemory {
 				return fmt.Errorf("%s is too small: must be at least %s", c.Memory, Size(minMemory))
@@ -113,6 +133,17 @@ func notZero(s Share) error {
 		return errors.New("must not be 0")
 	}
 	return nil
+}
+
+// secureHostPort checks the address of a listener whose clients are known by certificates.
+func secureHostPort(c *Config, s string) error {
+	switch {
+	case s == "":
+		return nil
+	case c.TLS.Cert == "" || c.TLS.ClientCA == "" || c.Auth.Tokens == "":
+		return errors.New("requires tls.cert-file, tls.client-ca-file and auth.tokens, which gives clients their tenants")
+	}
+	return hostPort(s)
 }
 
 func hostPort(s string) error {
