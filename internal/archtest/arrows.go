@@ -61,7 +61,6 @@ func rooms() []room {
 		{"bill", nil, "budgets and prices count requests and bytes, wherever they come from"},
 		{"auth", nil, "a token has rights and tenants, whatever endpoints there are"},
 		{"auth/certs", nil, "a handshake proves a name; what the name may do is for auth"},
-		{"auth/certstest", nil, "certificates of tests know nothing of Shale"},
 		{"store/changes", nil, "changes are numbers by tenant and time; who makes them and who asks does not matter"},
 		{"api/answer", nil, "an answer is bytes and what they depend on; how it was computed does not matter"},
 		{"api", map[string]string{

@@ -44,7 +44,7 @@ func newWorld(t *testing.T, clientCA *certstest.Authority, version uint16) *worl
 	return w
 }
 
-// shake makes a handshake, and returns the name of the server, and the one that the server sees of the client.
+// shake makes a handshake. It returns the name of the server, and the name of the client that the server sees.
 func (w *world) shake(t *testing.T, d Demand, client *tls.Config) (server, seen string, err error) {
 	t.Helper()
 	a, b := net.Pipe()
