@@ -83,6 +83,7 @@ func rooms() []room {
 			"read/logql/syntax":   "format_query lays out a parsed query",
 			"read/logql/vector":   "series of numbers are written from the matrix of a result",
 		}, "HTTP is a skin: it asks a language, never the store"},
+		{"plot/graph", nil, "a graph is made of numbers, wherever they come from"},
 		{"plot", nil, "a chart is made of numbers, wherever they come from"},
 		{"client", nil, "a client judges a server from outside, so it never imports the engine"},
 		{"terminal", nil, "text for people is made of bytes and labels, wherever they come from"},

@@ -17,6 +17,7 @@ func graphiteRooms() []room {
 			"read/graphite/names":    "this dialect serves names",
 			"read/graphite/series":   "responses are written from the series of a result",
 			"read/graphite/function": "/functions shows the rows of the table",
+			"plot/graph":             "png and svg are drawn",
 		}, "HTTP is a skin: it asks a language, never the store"},
 		{"read/graphite", map[string]string{
 			"read":                             "a language asks for series",

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/internal/api"
+	"github.com/shaledb/shale/internal/plot/graph"
 	"github.com/shaledb/shale/internal/read/graphite"
 	"github.com/shaledb/shale/internal/read/graphite/attime"
 	"github.com/shaledb/shale/internal/read/graphite/series"
@@ -31,6 +32,8 @@ type rendering struct {
 	pretty     bool
 	zone       *time.Location
 	parameters url.Values
+	picture    *graph.Graph // of png and svg
+	ctx        context.Context
 }
 
 // encoder writes series in one format.
@@ -47,6 +50,8 @@ var encoders = map[string]encoder{
 	"dygraph":  {"application/json", writeDygraph},
 	"rickshaw": {"application/json", writeRickshaw},
 	"pickle":   {"application/pickle", writePickle},
+	"png":      {"image/png", writePNG},
+	"svg":      {"image/svg+xml", writeSVG},
 	"msgpack":  {"application/x-msgpack", writeMsgpack},
 }
 
@@ -58,16 +63,26 @@ func (h *Handler) render(r *api.Request) (*api.Response, error) {
 	}
 	e, ok := encoders[q.format]
 	if !ok {
-		return nil, badParameters("format must be one of json, csv, raw, pickle, msgpack, dygraph and rickshaw, not %q", q.format)
+		return nil, badParameters("format must be one of json, csv, raw, pickle, msgpack, dygraph, rickshaw, png and svg, not %q", q.format)
+	}
+	if q.format == "png" || q.format == "svg" {
+		if err := q.readPicture(); err != nil {
+			return nil, err
+		}
 	}
 	list, err := h.o.Render.Render(r.Context(), &q.Query)
 	if err != nil {
 		return nil, err
 	}
-	if q.jsonp != "" {
+	if q.picture != nil {
+		if err := q.readCurves(list); err != nil {
+			return nil, err
+		}
+	}
+	if q.jsonp != "" && q.format != "png" {
 		e.contentType = "text/javascript"
 	}
-	return &api.Response{ContentType: e.contentType, Write: func(b *api.Body) error { return e.write(b, q, list) }}, nil
+	return &api.Response{ContentType: e.contentType, Encoded: q.format == "png", Write: func(b *api.Body) error { return e.write(b, q, list) }}, nil
 }
 
 // defaultFrom is the start of the window of a request that names none.
@@ -78,7 +93,7 @@ var callback = regexp.MustCompile(`^[A-Za-z_$][A-Za-z0-9_$.]{0,127}$`)
 
 func (h *Handler) rendering(r *api.Request) (*rendering, error) {
 	p := parametersOf(r)
-	q := &rendering{parameters: p, format: p.Get("format"), zone: time.UTC}
+	q := &rendering{parameters: p, format: p.Get("format"), zone: time.UTC, ctx: r.Context()}
 	switch {
 	case p.Has("format"):
 		q.jsonp = p.Get("jsonp")
@@ -86,6 +101,8 @@ func (h *Handler) rendering(r *api.Request) (*rendering, error) {
 		q.format = "raw"
 	case p.Has("pickle"):
 		q.format = "pickle"
+	default:
+		q.format = "png"
 	}
 	if q.jsonp != "" && !callback.MatchString(q.jsonp) {
 		return nil, badParameters("jsonp must be the name of a function, not %q", q.jsonp)
