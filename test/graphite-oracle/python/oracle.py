@@ -8,6 +8,7 @@ import base64
 import inspect
 import json
 import os
+import signal
 import sys
 
 os.environ.update(DJANGO_SETTINGS_MODULE="graphite.settings", GRAPHITE_SETTINGS_MODULE="oracle_settings")
@@ -48,17 +49,32 @@ def describe(name, f):
     return {"name": name, "function": name + signature, "group": f.group, "params": params}
 
 
+class Late(BaseException):
+    """Ends a request that graphite-web would never end."""
+
+
+def late(*_):
+    raise Late("graphite-web takes more than %d seconds of CPU" % MOST)
+
+
+MOST = 10
+signal.signal(signal.SIGVTALRM, late)
+
+
 def answer(q):
     if "functions" in q:
         return {kind: [describe(n, f) for n, f in sorted(all().items())] for kind, all in (("series", SeriesFunctions), ("pie", PieFunctions))}
+    signal.setitimer(signal.ITIMER_VIRTUAL, MOST)
     try:
         r = renderView(RequestFactory().get("/render?" + q["query"]))
         try:
             return [r.status_code, r.content.decode()]
         except UnicodeDecodeError:
             return [r.status_code, base64.b64encode(r.content).decode()]
-    except Exception as e:
+    except (Exception, Late) as e:
         return [599, type(e).__name__ + ": " + str(e)]
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
 
 
 for line in sys.stdin:
