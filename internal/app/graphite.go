@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/read"
 	"github.com/shaledb/shale/internal/read/graphite"
+	"github.com/shaledb/shale/internal/read/graphite/events"
 	"github.com/shaledb/shale/internal/read/graphite/names"
 	"github.com/shaledb/shale/internal/read/graphite/policy"
 	"github.com/shaledb/shale/internal/store/archive"
@@ -42,9 +44,24 @@ func (f nameFinder) Expand(ctx context.Context, q *graphite.Query, pattern strin
 	return paths, err
 }
 
-// graphiteOptions connects Graphite's API to an open store.
-func graphiteOptions(found *names.Finder, e *Engine, files *policies, shared api.Options) graphiteapi.Options {
+// eventTimes finds the times of events for targets.
+func eventTimes(reader *events.Reader) func(context.Context, *graphite.Query, int64, int64, []string) ([]int64, error) {
+	return func(ctx context.Context, q *graphite.Query, from, until int64, tags []string) ([]int64, error) {
+		found, err := reader.Find(ctx, &events.Query{
+			Tenant: q.Tenant, Start: from * int64(time.Second), End: until * int64(time.Second), Tags: tags, Quota: q.Quota, Cost: q.Cost,
+		})
+		times := make([]int64, len(found))
+		for i := range found {
+			times[i] = found[i].Time / int64(time.Second)
+		}
+		return times, err
+	}
+}
+
+// graphiteOptions connects Graphite's API to an open store. Events are lines.
+func graphiteOptions(found *names.Finder, e *Engine, files *policies, lines events.Lines, shared api.Options) graphiteapi.Options {
+	reader := &events.Reader{Lines: lines}
 	of := func() func(string) (policy.Policy, error) { return files.Policies().Of }
-	engine := graphite.New(graphite.Options{Read: e.Querier(), Finder: nameFinder{found}, Policies: of})
-	return graphiteapi.Options{Options: shared, Names: found, Tags: engine, Functions: graphiteapi.Described(graphite.Table()), Render: engine}
+	engine := graphite.New(graphite.Options{Read: e.Querier(), Finder: nameFinder{found}, Policies: of, Events: eventTimes(reader)})
+	return graphiteapi.Options{Options: shared, Names: found, Tags: engine, Functions: graphiteapi.Described(graphite.Table()), Render: engine, Events: reader}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/shaledb/shale/internal/read/logql"
 	"github.com/shaledb/shale/internal/read/logql/patterns"
 	"github.com/shaledb/shale/internal/write"
+	"github.com/shaledb/shale/internal/write/graphite/events"
 	"github.com/shaledb/shale/internal/write/logs"
 	"github.com/shaledb/shale/internal/write/lokipush"
 	"github.com/shaledb/shale/internal/write/otlp"
@@ -60,7 +61,8 @@ func lineRules(c config.Config) logs.Rules {
 	return r
 }
 
-// receive mounts the receivers of log lines and of OpenTelemetry's metrics.
+// receive mounts the receivers of log lines, of OpenTelemetry's metrics and of Graphite's events, which are
+// lines.
 func receive(c config.Config, e *Engine, mux api.Mux, registry *prometheus.Registry) {
 	push := lokipush.New(lokipush.Options{Sink: e.Path(), Rules: lineRules(c), Registerer: registry})
 	mux.Handle(lokipush.Path, push)
@@ -69,6 +71,10 @@ func receive(c config.Config, e *Engine, mux api.Mux, registry *prometheus.Regis
 	mux.Handle(otlp.LogsPath, records.Logs())
 	mux.Handle(otlp.MetricsPath, records.Metrics())
 	mux.Handle(otlp.PrometheusMetricsPath, records.Metrics())
+	event := events.New(events.Options{Sink: e.Path(), Rules: lineRules(c), Registerer: registry})
+	for _, path := range events.Paths() {
+		mux.Handle(path, event)
+	}
 }
 
 // keepPatterns mines the lines that are pushed from now on, until stop is called.

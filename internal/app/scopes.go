@@ -61,7 +61,7 @@ func scopes() map[string]auth.Right {
 		},
 		auth.Write: {
 			"/api/v1/write", "/api/v1/write/graphite", "/loki/api/v1/push", "/api/prom/push", "/otlp/v1/logs", "/otlp/v1/metrics", "/api/v1/otlp/v1/metrics",
-			"/tags/tagSeries", "/tags/tagMultiSeries",
+			"/tags/tagSeries", "/tags/tagMultiSeries", "/events",
 		},
 		auth.Delete: {
 			"/api/v1/admin/tsdb/delete_series", "/api/v1/admin/tsdb/clean_tombstones",
@@ -72,7 +72,7 @@ func scopes() map[string]auth.Right {
 			"/api/v1/query", "/api/v1/query_range", "/api/v1/query_exemplars", "/api/v1/format_query", "/api/v1/parse_query",
 			"/api/v1/series", "/api/v1/labels", "/api/v1/label/{name}/values", "/api/v1/metadata", "/api/v1/read",
 			"/federate", "/version", "/render", "/metrics", "/metrics/find", "/metrics/expand", "/metrics/index.json", "/metrics/search",
-			"/functions", "/functions/{name...}",
+			"/functions", "/functions/{name...}", "/events/get_data", "/events/{id}",
 			"/tags", "/tags/{tag}", "/tags/findSeries", "/tags/autoComplete/tags", "/tags/autoComplete/values",
 			"/api/v1/status/tsdb", "/api/v1/status/tsdb/blocks", "/api/v1/status/buildinfo", "/api/v1/status/walreplay",
 			"/api/v1/features", "/api/v1/openapi.yaml", "/api/v1/rules", "/api/v1/alerts", "/api/v1/alertmanagers",

@@ -70,6 +70,8 @@ func endpoints() []admin.Listed {
 		{Method: "GET", Path: "/loki/api/v1/query_range", Text: "LogQL: log lines (tail: as they come)"},
 		{Method: "GET", Path: "/loki/api/v1/labels", Text: "labels of log streams (label/<name>/values, series, index/stats, detected_labels likewise)"},
 		{Method: "GET", Path: "/metrics/find", Text: "names of Graphite by a pattern (metrics/expand, metrics/search, metrics/index.json, functions likewise; all also below /graphite)"},
+		{Method: "GET", Path: "/render", Text: "series of Graphite targets"},
+		{Method: "POST", Path: "/events", Text: "an event of Graphite (GET /events/get_data: events)"},
 		{Method: "POST", Path: "/api/v1/admin/tsdb/delete_series", Text: "delete samples (/loki/api/v1/delete: log lines)"},
 		{Method: "GET", Path: "/api/v1/format_query", Text: "an expression in its standard form (parse_query: as a tree)"},
 		{Method: "GET", Path: "/api/v1/status/buildinfo", Text: "version of this program (runtimeinfo, flags, config, tsdb likewise)"},
@@ -86,7 +88,7 @@ func listen(c config.Config, d doorkeepers, registry *prometheus.Registry, log *
 	mux := newGuardedMux(d.guard)
 	h.admin = admin.New(admin.Options{Version: c.Version, Gatherer: registry, Ready: ready, Writable: writable, Cache: caches, Profiles: c.HTTPProfiles.On(), Listed: endpoints(), Logger: log})
 	h.admin.Routes(mux)
-	for _, path := range []string{"/api/", "/prometheus/", "/loki/", "/otlp/", "/federate", "/version", "/graphite/", "/functions", "/metrics/", "/tags/"} {
+	for _, path := range []string{"/api/", "/prometheus/", "/loki/", "/otlp/", "/federate", "/version", "/graphite/", "/functions", "/metrics/", "/tags/", "/render", "/events", "/events/"} {
 		mux.ServeMux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Retry-After", "2")
 			http.Error(w, "starting: the journal is being replayed", http.StatusServiceUnavailable)
@@ -165,10 +167,11 @@ func (s *servers) mount(c config.Config, e *Engine, registry *prometheus.Registr
 	receive(c, e, mux, registry)
 	kept, stop := keepPatterns(c, e, registry)
 	s.http.stopPatterns = stop
-	s.http.logs = loki.New(lokiOptions(c, e, kept, shared, registry))
+	lines := lokiOptions(c, e, kept, shared, registry)
+	s.http.logs = loki.New(lines)
 	s.http.logs.Routes(mux)
 	s.http.names = newFinder(&c, e, shared.Pool, registry)
-	graphiteapi.New(graphiteOptions(s.http.names, e, s.policies, shared)).Routes(mux)
+	graphiteapi.New(graphiteOptions(s.http.names, e, s.policies, lines.Engine, shared)).Routes(mux)
 	if err := mux.unknown(); err != nil {
 		return err
 	}

@@ -29,6 +29,7 @@ func rooms() []room {
 		{"heap", nil, "heap is a data structure; it knows no room, not even model"},
 		{"jsonscan", nil, "a scanner of bytes knows no room, not even model"},
 		{"pyregexp", nil, "a pattern matches text, whatever it means"},
+		{"event", nil, "an event is a line with a form; who writes and reads it does not matter"},
 		{"carbonconf", nil, "a file has sections and keys; what they mean is for the rooms that obey them"},
 		{"journal", nil, "the log knows batches, not the writer or the reader"},
 		{"store/deletion", nil, "what a deletion takes of a series does not depend on where the series is stored"},
@@ -241,6 +242,12 @@ func writeRooms() []room {
 		{"write/wire", nil, "only receivers read protobuf"},
 		{"write/graphite", receiver("write/body", "write/graphite/pickle", "write/receive", "write/wire"), protocol},
 		{"write/graphite/pickle", nil, "pickle is bytes to values"},
+		{"write/graphite/events", map[string]string{
+			"event":         "an event is stored in the form that readers expect",
+			"write/body":    "all receivers read bodies within the budget in one way",
+			"write/logs":    "an event is a line",
+			"write/receive": "admission, bodies and responses are the same for all receivers",
+		}, protocol},
 		{"write/graphite/rules", map[string]string{
 			"carbonconf":            "rules are files of carbon",
 			"pyregexp":              "patterns are those of Python",

@@ -17,6 +17,8 @@ func graphiteRooms() []room {
 			"read/graphite/names":    "this dialect serves names",
 			"read/graphite/series":   "responses are written from the series of a result",
 			"read/graphite/function": "/functions shows the rows of the table",
+			"read/graphite/events":   "this dialect serves events",
+			"event":                  "responses are written from events",
 			"plot/graph":             "png and svg are drawn",
 		}, "HTTP is a skin: it asks a language, never the store"},
 		{"read/graphite", map[string]string{
@@ -37,6 +39,10 @@ func graphiteRooms() []room {
 			"carbonconf": "policies are files of carbon",
 			"pyregexp":   "patterns are those of Python",
 		}, "a policy lays rows on a grid, wherever they come from"},
+		{"read/graphite/events", map[string]string{
+			"event":      "lines are read as events",
+			"read/logql": "events are lines, and LogQL finds lines",
+		}, "an event is found among lines, wherever these are stored"},
 		{"read/graphite/syntax", nil, "a tree is text with a structure; it knows no function"},
 		{"read/graphite/attime", nil, "a time is text with a meaning; it knows no request"},
 		{"read/graphite/series", nil, "series on grids know neither functions nor the store"},

@@ -1,6 +1,7 @@
 package graphite
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/shaledb/shale/internal/api"
@@ -32,7 +33,7 @@ func (h *Handler) Routes(mux api.Mux) {
 	inJSON.WriteError = writeJSON
 	for _, prefix := range []string{"", Below} {
 		h.pipeline.Mount(mux, &d, paths(prefix, h.endpoints()))
-		h.pipeline.Mount(mux, &inJSON, paths(prefix, append(h.jsonEndpoints(), h.tagEndpoints()...)))
+		h.pipeline.Mount(mux, &inJSON, paths(prefix, slices.Concat(h.jsonEndpoints(), h.tagEndpoints(), h.eventEndpoints())))
 	}
 	h.pipeline.Mount(mux, &d, paths(Below, h.prefixedEndpoints()))
 }

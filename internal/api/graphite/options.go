@@ -13,4 +13,6 @@ type Options struct {
 	Functions []Function
 	// Render evaluates the targets of /render.
 	Render Renderer
+	// Events finds events.
+	Events Events
 }
