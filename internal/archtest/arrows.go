@@ -249,9 +249,8 @@ func writeRooms() []room {
 			"write/receive": "admission, bodies and responses are the same for all receivers",
 		}, protocol},
 		{"write/graphite/rules", map[string]string{
-			"carbonconf":            "rules are files of carbon",
-			"pyregexp":              "patterns are those of Python",
-			"read/graphite/pattern": "replacements are those of Python",
+			"carbonconf": "rules are files of carbon",
+			"pyregexp":   "patterns and replacements are those of Python",
 		}, "a rule sees a path, not the point"},
 		{"write/graphite/pipeline", map[string]string{
 			"write":                "a point is discarded for a reason",

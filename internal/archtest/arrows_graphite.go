@@ -26,7 +26,7 @@ func graphiteRooms() []room {
 			"read/graphite/syntax":             "a target is parsed",
 			"read/graphite/series":             "a path gives series",
 			"read/graphite/policy":             "the policy of a name lays out its rows",
-			"read/graphite/pattern":            "tags are matched by regular expressions of Python",
+			"pyregexp":                         "tags are matched by regular expressions of Python",
 			"read/graphite/function":           "a call is bound to a row of the table",
 			"read/graphite/function/calculate": isRow,
 			"read/graphite/function/choose":    isRow,
@@ -46,8 +46,8 @@ func graphiteRooms() []room {
 		{"read/graphite/syntax", nil, "a tree is text with a structure; it knows no function"},
 		{"read/graphite/attime", nil, "a time is text with a meaning; it knows no request"},
 		{"read/graphite/series", nil, "series on grids know neither functions nor the store"},
-		{"read/graphite/pattern", nil, "regular expressions match text, wherever it comes from"},
 		{"read/graphite/function", map[string]string{
+			"pyregexp":             "names are matched by regular expressions of Python",
 			"read/graphite/attime": intervals,
 			"read/graphite/series": computes,
 			"read/graphite/syntax": "the nodes of a name that is a call are those of its first path",
@@ -56,7 +56,7 @@ func graphiteRooms() []room {
 			"read/graphite/attime": intervals, "read/graphite/function": isRow, "read/graphite/series": computes,
 		}, "a family of functions sees only its arguments"},
 		{"read/graphite/function/choose", map[string]string{
-			"read/graphite/pattern": "series are chosen by names", "read/graphite/function": isRow, "read/graphite/series": computes,
+			"read/graphite/function": isRow, "read/graphite/series": computes,
 		}, "a family of functions sees only its arguments"},
 		{"read/graphite/function/combine", map[string]string{
 			"read/graphite/function": isRow, "read/graphite/series": computes,
@@ -65,7 +65,7 @@ func graphiteRooms() []room {
 			"read/graphite/attime": intervals, "read/graphite/function": isRow, "read/graphite/series": computes,
 		}, "a family of functions sees only its arguments"},
 		{"read/graphite/function/rename", map[string]string{
-			"read/graphite/pattern": "names are replaced by regular expressions", "read/graphite/function": isRow, "read/graphite/series": computes,
+			"pyregexp": "names are replaced by regular expressions", "read/graphite/function": isRow, "read/graphite/series": computes,
 		}, "a family of functions sees only its arguments"},
 		{"read/graphite/function/transform", map[string]string{
 			"read/graphite/attime": intervals, "read/graphite/function": isRow, "read/graphite/series": computes,

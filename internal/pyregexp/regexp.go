@@ -5,10 +5,13 @@ import (
 	"regexp"
 	"regexp/syntax"
 	"strings"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
 	"github.com/dlclark/regexp2"
+
+	"github.com/shaledb/shale/internal/model"
 )
 
 const (
@@ -25,37 +28,70 @@ type Regexp struct {
 	linear  *regexp.Regexp  // nil: RE2 lacks something that the pattern uses
 	slow    *regexp2.Regexp // nil: RE2 is right for every text
 	classes bool            // has a class such as \w, which in Python is one of Unicode
+	// once says that the pattern matches at most once in a text, or never the empty text. Then RE2 finds the
+	// matches that Python replaces.
+	once bool
+	// groups is the number of groups, and names has the numbers of those with a name.
+	groups int
+	names  map[string]int
+	// total bounds the time of all matches of the backtracking engine, and spent is what they took. 0: only
+	// each match is bounded.
+	total time.Duration
+	spent atomic.Int64
+	late  atomic.Pointer[patternError]
 }
 
-// Compile compiles a pattern as re.compile does. With fold, case is ignored.
+// patternError is an error of class [model.ErrInvalid] whose text does not say so.
+type patternError struct {
+	text  string
+	cause error
+}
+
+func (e *patternError) Error() string   { return e.text }
+func (e *patternError) Unwrap() []error { return []error{model.ErrInvalid, e.cause} }
+
+func errorf(format string, args ...any) *patternError {
+	err := fmt.Errorf(format, args...)
+	return &patternError{err.Error(), err}
+}
+
+// Compile compiles a pattern as re.compile does. With fold, case is ignored. Errors of this package are of
+// class [model.ErrInvalid].
 func Compile(pattern string, fold bool) (*Regexp, error) {
 	if len(pattern) > maxPattern {
-		return nil, fmt.Errorf("pattern of %d bytes is too long: must be at most %d", len(pattern), maxPattern)
+		return nil, errorf("pattern of %d bytes is too long: must be at most %d", len(pattern), maxPattern)
 	}
 	if !utf8.ValidString(pattern) {
-		return nil, fmt.Errorf("pattern %q is not UTF-8", pattern)
+		return nil, errorf("pattern %q is not UTF-8", pattern)
 	}
-	r := &Regexp{pattern: pattern}
-	text, classes, backtracks := translate(pattern)
-	r.classes = classes
+	t, err := translate(pattern)
+	if err != nil {
+		return nil, err
+	}
+	r := &Regexp{pattern: pattern, classes: t.classes, groups: t.groups, names: t.names}
 	flags := ""
 	options := regexp2.None // not RE2, whose classes are those of ASCII
 	if fold {
 		flags, options = "(?i)", regexp2.IgnoreCase
 	}
 	var linearErr error
-	if !backtracks {
-		if r.linear, linearErr = regexp.Compile(flags + text); linearErr == nil {
-			r.literal = literalOf(flags + text)
+	if !t.backtracks {
+		if r.linear, linearErr = regexp.Compile(flags + t.text); linearErr == nil {
+			tree, err := syntax.Parse(flags+t.text, syntax.Perl)
+			if err != nil {
+				return nil, errorf("pattern %q is not a regular expression: %w", pattern, err)
+			}
+			r.literal, r.once = literalOf(tree), anchored(tree) || minLength(tree) > 0
 		}
 	}
-	if r.linear == nil || classes {
-		slow, err := regexp2.Compile(dotnetGroups(text), regexp2.RegexOptions(options))
+	// Replacing needs the slow engine where RE2 finds other empty matches than Python.
+	if r.linear == nil || r.classes || !r.once {
+		slow, err := regexp2.Compile(t.text, regexp2.RegexOptions(options))
 		if err != nil && r.linear == nil {
 			if linearErr != nil {
 				err = linearErr
 			}
-			return nil, fmt.Errorf("pattern %q is not a regular expression: %w", pattern, err)
+			return nil, errorf("pattern %q is not a regular expression: %w", pattern, err)
 		}
 		if err == nil {
 			slow.MatchTimeout = MatchTimeout
@@ -68,8 +104,12 @@ func Compile(pattern string, fold bool) (*Regexp, error) {
 // String returns the pattern as it was given.
 func (r *Regexp) String() string { return r.pattern }
 
-// Search reports whether the pattern matches anywhere in a text, as re.search does. An error says that the
-// match took too long.
+// LimitTotal bounds the time of all later matches that backtrack, together. It is for the pattern of a
+// request, and is called before the pattern is used.
+func (r *Regexp) LimitTotal(total time.Duration) { r.total = total }
+
+// Search reports whether the pattern matches anywhere in a text, as re.search does. An error says that
+// matches took too long.
 func (r *Regexp) Search(text string) (bool, error) {
 	if r.literal != nil {
 		return r.literal.match(text), nil
@@ -77,8 +117,20 @@ func (r *Regexp) Search(text string) (bool, error) {
 	if r.isLinear(text) {
 		return r.linear.MatchString(text), nil
 	}
-	ok, err := r.slow.MatchString(text)
-	return ok, r.timeout(err)
+	var ok bool
+	err := r.backtrack(func() (err error) {
+		ok, err = r.slow.MatchString(text)
+		return err
+	})
+	return ok, err
+}
+
+// Err returns the first error of a match, or nil.
+func (r *Regexp) Err() error {
+	if err := r.late.Load(); err != nil {
+		return err
+	}
+	return nil
 }
 
 // isLinear reports whether RE2 gives the result of Python for a text.
@@ -86,11 +138,24 @@ func (r *Regexp) isLinear(text string) bool {
 	return r.slow == nil || r.linear != nil && (!r.classes || isASCII(text))
 }
 
-func (r *Regexp) timeout(err error) error {
-	if err == nil {
-		return nil
+// backtrack runs a match of the backtracking engine within the limits.
+func (r *Regexp) backtrack(match func() error) error {
+	if r.total > 0 && r.spent.Load() > int64(r.total) {
+		return r.fail(r.total, "all texts")
 	}
-	return fmt.Errorf("pattern %q took longer than %s for one text: write it without nested repetition or lookaround", r.pattern, MatchTimeout)
+	began := time.Now()
+	err := match()
+	r.spent.Add(int64(time.Since(began)))
+	if err != nil {
+		return r.fail(MatchTimeout, "one text")
+	}
+	return nil
+}
+
+func (r *Regexp) fail(limit time.Duration, what string) error {
+	err := errorf("pattern %q took longer than %s for %s: write it without nested repetition or lookaround", r.pattern, limit, what)
+	r.late.CompareAndSwap(nil, err)
+	return err
 }
 
 func isASCII(s string) bool {
@@ -122,11 +187,7 @@ func (l *literal) match(text string) bool {
 }
 
 // literalOf returns the literal that an expression of RE2 is, or nil.
-func literalOf(text string) *literal {
-	re, err := syntax.Parse(text, syntax.Perl)
-	if err != nil {
-		return nil
-	}
+func literalOf(re *syntax.Regexp) *literal {
 	parts := []*syntax.Regexp{re}
 	if re.Op == syntax.OpConcat {
 		parts = re.Sub

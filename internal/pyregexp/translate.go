@@ -1,11 +1,25 @@
 package pyregexp
 
-import "strings"
+import (
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// translation is a pattern in the spelling of both engines.
+type translation struct {
+	text       string
+	classes    bool // Python takes classes, or the case of letters, from Unicode
+	backtracks bool // surely
+	groups     int
+	names      map[string]int
+}
 
 // translate writes a pattern of Python in the spelling of Go: {,n} is {0,n}, \Z is \z, a bracket inside a
-// class is literal, (?P=name) is \k<name>. It reports whether the pattern has classes that Python takes from
-// Unicode, and whether it surely needs backtracking.
-func translate(pattern string) (text string, classes, backtracks bool) {
+// class is literal. Groups lose their names, since the backtracking engine numbers those with names last,
+// and (?P=name) is \k<number>.
+func translate(pattern string) (*translation, error) {
+	t := &translation{names: make(map[string]int), classes: strings.Contains(pattern, "(?i")}
 	var b strings.Builder
 	inClass := false
 	for i := 0; i < len(pattern); i++ {
@@ -19,9 +33,9 @@ func translate(pattern string) (text string, classes, backtracks bool) {
 				b.WriteString(`\z`)
 				continue
 			case strings.IndexByte("dDwWsSbB", next) >= 0:
-				classes = true
+				t.classes = true
 			case next >= '1' && next <= '9' && !inClass:
-				backtracks = true
+				t.backtracks = true
 			}
 			b.WriteByte(c)
 			b.WriteByte(next)
@@ -50,15 +64,37 @@ func translate(pattern string) (text string, classes, backtracks bool) {
 				b.WriteByte(c)
 				continue
 			}
-			b.WriteString(`\k<` + rest[4:end] + `>`)
+			n, ok := t.names[rest[4:end]]
+			if !ok {
+				return nil, errorf("pattern %q refers to the group %q, which does not come before", pattern, rest[4:end])
+			}
+			b.WriteString(`\k<` + strconv.Itoa(n) + `>`)
 			i += end
-			backtracks = true
+			t.backtracks = true
+		case strings.HasPrefix(rest, "(?P<"):
+			end := strings.IndexByte(rest, '>')
+			if end < 0 || !identifier.MatchString(rest[4:end]) {
+				return nil, errorf("pattern %q has a group without a proper name", pattern)
+			}
+			if _, twice := t.names[rest[4:end]]; twice {
+				return nil, errorf("pattern %q has two groups named %q", pattern, rest[4:end])
+			}
+			t.groups++
+			t.names[rest[4:end]] = t.groups
+			b.WriteByte('(')
+			i += end
+		case c == '(':
+			if !strings.HasPrefix(rest, "(?") {
+				t.groups++
+			}
+			b.WriteByte(c)
 		default:
 			b.WriteByte(c)
 		}
 	}
-	return b.String(), classes, backtracks
+	t.text = b.String()
+	return t, nil
 }
 
-// dotnetGroups writes named groups as the backtracking engine spells them.
-func dotnetGroups(text string) string { return strings.ReplaceAll(text, "(?P<", "(?<") }
+// identifier is what the name of a group may be.
+var identifier = regexp.MustCompile(`^[\pL_][\pL\pN_]*$`)

@@ -253,9 +253,13 @@ func (r *run) byTags(w *function.Window, n *syntax.Call) (series.List, error) {
 			}
 		}
 	}
-	matchers, err := tagMatchers(expressions)
+	matchers, late, err := tagMatchers(expressions)
 	if err != nil {
 		return nil, err
 	}
-	return r.load(w, n.Raw, selection{matchers: matchers, labels: anyNumber})
+	list, err := r.load(w, n.Raw, selection{matchers: matchers, labels: anyNumber})
+	if err == nil {
+		err = late()
+	}
+	return list, err
 }

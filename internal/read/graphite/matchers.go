@@ -6,7 +6,8 @@ import (
 	"strings"
 
 	"github.com/shaledb/shale/internal/model"
-	"github.com/shaledb/shale/internal/read/graphite/pattern"
+	"github.com/shaledb/shale/internal/pyregexp"
+	"github.com/shaledb/shale/internal/read/graphite/function"
 )
 
 func equal(label, value string) model.Matcher {
@@ -33,15 +34,16 @@ func exactTags(tags map[string]string) []model.Matcher {
 	return ms
 }
 
-// tagMatchers reads the expressions of seriesByTag: tag=value, tag!=value, tag=~regex, tag!=~regex. A regular
-// expression must match at the start of the value.
-func tagMatchers(expressions []string) ([]model.Matcher, error) {
-	var ms []model.Matcher
+// tagMatchers reads the expressions of seriesByTag: tag=value, tag!=value, tag=~regex, tag!=~regex. A
+// regular expression must match at the start of the value. Once the matchers were used, late says whether
+// one of them took too long, and so was wrong.
+func tagMatchers(expressions []string) (ms []model.Matcher, late func() error, err error) {
+	var patterns []*pyregexp.Regexp
 	required := false
 	for _, e := range expressions {
 		i := strings.IndexAny(e, "=!")
 		if i < 1 {
-			return nil, fmt.Errorf("%w: seriesByTag: expected tag=value, tag!=value, tag=~regex or tag!=~regex, found %q", model.ErrInvalid, e)
+			return nil, nil, fmt.Errorf("%w: seriesByTag: expected tag=value, tag!=value, tag=~regex or tag!=~regex, found %q", model.ErrInvalid, e)
 		}
 		m := model.Matcher{Name: labelOf(e[:i])}
 		op := strings.TrimLeft(e[i:], "=!~")
@@ -58,37 +60,52 @@ func tagMatchers(expressions []string) ([]model.Matcher, error) {
 			}
 		}
 		if text != "" {
-			return nil, fmt.Errorf("%w: seriesByTag: expected tag=value, tag!=value, tag=~regex or tag!=~regex, found %q", model.ErrInvalid, e)
+			return nil, nil, fmt.Errorf("%w: seriesByTag: expected tag=value, tag!=value, tag=~regex or tag!=~regex, found %q", model.ErrInvalid, e)
 		}
-		if err := compile(&m); err != nil {
-			return nil, err
+		re, err := compile(&m)
+		if err != nil {
+			return nil, nil, err
+		}
+		if re != nil {
+			patterns = append(patterns, re)
 		}
 		required = required || !m.Match("")
 		ms = append(ms, m)
 	}
 	if !required {
-		return nil, fmt.Errorf("%w: At least one tagspec must require a non-empty value", model.ErrInvalid)
+		return nil, nil, fmt.Errorf("%w: At least one tagspec must require a non-empty value", model.ErrInvalid)
 	}
-	return ms, nil
+	return ms, func() error {
+		for _, re := range patterns {
+			if err := re.Err(); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, nil
 }
 
-func compile(m *model.Matcher) error {
+// compile sets the function of a matcher, and returns the regular expression that it calls, if there is one.
+func compile(m *model.Matcher) (*pyregexp.Regexp, error) {
 	value := m.Value
 	switch m.Op {
 	case model.MatchEqual:
 		m.Match = func(v string) bool { return v == value }
-		return nil
+		return nil, nil
 	case model.MatchNotEqual:
 		m.Match = func(v string) bool { return v != value }
-		return nil
+		return nil, nil
 	}
-	re, err := pattern.Compile("^(?:" + value + ")")
+	re, err := function.CompileRegexp("^(?:" + value + ")")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	want := m.Op == model.MatchRegexp
-	m.Match = func(v string) bool { return re.Match(v) == want }
-	return nil
+	m.Match = func(v string) bool {
+		found, err := re.Search(v)
+		return err == nil && found == want
+	}
+	return re, nil
 }
 
 // namesMatcher matches the names that a glob means.

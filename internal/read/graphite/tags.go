@@ -9,7 +9,7 @@ import (
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/read"
-	"github.com/shaledb/shale/internal/read/graphite/pattern"
+	"github.com/shaledb/shale/internal/read/graphite/function"
 )
 
 // TagQuery asks for the tags of series that have any besides their names.
@@ -130,11 +130,17 @@ func (q *TagQuery) chosen(found map[string]struct{}) ([]string, error) {
 		if !strings.HasPrefix(text, "^") {
 			text = "^(?:" + text + ")"
 		}
-		re, err := pattern.Compile(text)
+		re, err := function.CompileRegexp(text)
 		if err != nil {
 			return nil, fmt.Errorf("%w: filter %q: %w", model.ErrInvalid, q.Filter, err)
 		}
-		all = slices.DeleteFunc(all, func(s string) bool { return !re.Match(s) })
+		all = slices.DeleteFunc(all, func(s string) bool {
+			found, err := re.Search(s)
+			return err != nil || !found
+		})
+		if err := re.Err(); err != nil {
+			return nil, err
+		}
 	}
 	all = slices.DeleteFunc(all, func(s string) bool { return !strings.HasPrefix(s, q.Prefix) })
 	if q.Limit > 0 {
@@ -151,7 +157,7 @@ func (q *TagQuery) request(ms []model.Matcher) *model.Request {
 
 // eachTagged calls f with the path and the tags of each series that satisfies expressions.
 func (e *Engine) eachTagged(ctx context.Context, q *TagQuery, expressions []string, f func(path string, tags map[string]string) error) error {
-	ms, err := tagMatchers(expressions)
+	ms, late, err := tagMatchers(expressions)
 	if err != nil {
 		return err
 	}
@@ -160,7 +166,10 @@ func (e *Engine) eachTagged(ctx context.Context, q *TagQuery, expressions []stri
 		return err
 	}
 	defer set.Close()
-	return eachOf(ctx, set, q.Quota, f)
+	if err := eachOf(ctx, set, q.Quota, f); err != nil {
+		return err
+	}
+	return late()
 }
 
 func eachOf(ctx context.Context, set *read.SeriesSet, quota *model.Quota, f func(path string, tags map[string]string) error) error {

@@ -5,8 +5,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/dlclark/regexp2"
-
 	"github.com/shaledb/shale/internal/carbonconf"
 	"github.com/shaledb/shale/internal/pyregexp"
 )
@@ -20,14 +18,12 @@ type Aggregation struct {
 	Frequency int64 // seconds
 	template  []field
 	matcher   *pyregexp.Regexp
-	// groups finds what the fields of the template stand for. Only paths that matcher takes get there.
-	groups *regexp2.Regexp
 }
 
-// field is a part of a template: text, or the name of a group.
+// field is a part of a template: text, or a group if that is not 0.
 type field struct {
-	text    string
-	isGroup bool
+	text  string
+	group int
 }
 
 // ParseAggregations parses a file.
@@ -63,12 +59,7 @@ func parseAggregation(line string) (*Aggregation, error) {
 	if r.matcher, err = pyregexp.Compile(text, false); err != nil {
 		return nil, err
 	}
-	dotnet := strings.ReplaceAll(text, "(?P<", "(?<")
-	if r.groups, err = regexp2.Compile(dotnet, regexp2.None); err != nil {
-		return nil, fmt.Errorf("pattern %q is not a regular expression: %w", text, err)
-	}
-	r.groups.MatchTimeout = pyregexp.MatchTimeout
-	r.template, err = parseTemplate(output[0], r.groups)
+	r.template, err = parseTemplate(output[0], r.matcher)
 	return r, err
 }
 
@@ -95,7 +86,7 @@ func inputPattern(input string) string {
 }
 
 // parseTemplate parses an output. Its fields must be groups of the input.
-func parseTemplate(output string, groups *regexp2.Regexp) (parts []field, err error) {
+func parseTemplate(output string, input *pyregexp.Regexp) (parts []field, err error) {
 	for output != "" {
 		text, rest, more := strings.Cut(output, "<")
 		if text != "" {
@@ -108,10 +99,11 @@ func parseTemplate(output string, groups *regexp2.Regexp) (parts []field, err er
 		if !ok {
 			return nil, fmt.Errorf("the field <%s of the output has no end", carbonconf.Short(rest))
 		}
-		if groups.GroupNumberFromName(name) < 0 {
+		group := input.Group(name)
+		if group < 0 {
 			return nil, fmt.Errorf("the output has the field <%s>, which the input lacks", carbonconf.Short(name))
 		}
-		parts, output = append(parts, field{text: name, isGroup: true}), after
+		parts, output = append(parts, field{group: group}), after
 	}
 	return parts, nil
 }
@@ -121,14 +113,14 @@ func (r *Aggregation) Output(path string) (string, bool, error) {
 	if ok, err := r.matcher.Search(path); !ok || err != nil {
 		return "", false, err
 	}
-	m, err := r.groups.FindStringMatch(path)
-	if err != nil || m == nil {
+	groups, ok, err := r.matcher.Groups(path)
+	if !ok || err != nil {
 		return "", false, err
 	}
 	var b strings.Builder
 	for _, f := range r.template {
-		if f.isGroup {
-			b.WriteString(m.GroupByName(f.text).String())
+		if f.group > 0 {
+			b.WriteString(groups[f.group])
 		} else {
 			b.WriteString(f.text)
 		}

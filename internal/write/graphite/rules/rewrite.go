@@ -4,11 +4,11 @@ import (
 	"strings"
 
 	"github.com/shaledb/shale/internal/carbonconf"
-	"github.com/shaledb/shale/internal/read/graphite/pattern"
+	"github.com/shaledb/shale/internal/pyregexp"
 )
 
 // Rewrites replace parts of paths, one rule after the other.
-type Rewrites []*pattern.Template
+type Rewrites []*pyregexp.Template
 
 // Rewriting is a rewrite-rules.conf: its rules for received paths, and those for paths that have passed
 // aggregation. Paths of aggregates are not rewritten, as in carbon.
@@ -38,7 +38,7 @@ func ParseRewriting(path string, text []byte) (Rewriting, error) {
 		case section == nil:
 			return carbonconf.Errorf(path, n, "expected the section [pre] or [post] before the first rule")
 		}
-		re, err := pattern.Compile(strings.TrimSpace(from))
+		re, err := pyregexp.Compile(strings.TrimSpace(from), false)
 		if err != nil {
 			return carbonconf.Errorf(path, n, "%w", err)
 		}

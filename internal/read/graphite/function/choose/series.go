@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/shaledb/shale/internal/read/graphite/function"
-	"github.com/shaledb/shale/internal/read/graphite/pattern"
 	"github.com/shaledb/shale/internal/read/graphite/series"
 )
 
@@ -111,12 +110,12 @@ func limit(c *function.Call) (any, error) { return first(c.List(0), c.Int(1)), n
 // do not.
 func matching(want bool) function.Body {
 	return func(c *function.Call) (any, error) {
-		r, err := pattern.Compile(c.Text(1))
+		r, err := function.CompileRegexp(c.Text(1))
 		if err != nil {
 			return nil, c.Errorf("%w", err)
 		}
 		return keep(c, c.List(0), func(s *series.Series) (bool, error) {
-			found, err := r.Find(s.Name)
+			found, err := r.Search(s.Name)
 			return found == want, err
 		})
 	}
@@ -220,7 +219,7 @@ func mostDeviant(c *function.Call) (any, error) {
 
 // useAbove evaluates the names that a regular expression makes of the series with a value above a threshold.
 func useAbove(c *function.Call) (any, error) {
-	r, err := pattern.Compile(c.Text(2))
+	r, err := function.CompileRegexp(c.Text(2))
 	if err != nil {
 		return nil, c.Errorf("%w", err)
 	}

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/shaledb/shale/internal/pyregexp"
 	"github.com/shaledb/shale/internal/read/graphite/function"
-	"github.com/shaledb/shale/internal/read/graphite/pattern"
 	"github.com/shaledb/shale/internal/read/graphite/series"
 )
 
@@ -38,8 +38,8 @@ func aliasByNode(c *function.Call, s *series.Series) error {
 }
 
 // substitution compiles the regular expression and the replacement in two arguments.
-func substitution(c *function.Call, search, replace int) (*pattern.Template, error) {
-	r, err := pattern.Compile(c.Text(search))
+func substitution(c *function.Call, search, replace int) (*pyregexp.Template, error) {
+	r, err := function.CompileRegexp(c.Text(search))
 	if err != nil {
 		return nil, c.Errorf("%w", err)
 	}

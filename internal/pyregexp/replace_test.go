@@ -1,10 +1,10 @@
-package pattern
+package pyregexp
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/shaledb/shale/internal/model"
 )
@@ -29,8 +29,13 @@ func TestReplace(t *testing.T) {
 		{"a", `\\`, "a", `\`},
 		{"", "-", "ab", "-a-b-"},
 		{"(?i)CPU", "x", "a.cpu", "a.x"},
+		{`(?P<a>.)(.)(?=c)`, `\2\1\g<a>`, "abc", "baac"},
+		{`(?P<a>\w)(\w)`, `\2\1`, "éa", "aé"},
+		{`(\w)\1`, "x", "\xff\xffaa\xfe", "\xff\xffx\xfe"},
+		{`\w`, "x", "a\xff\xe9b", "x\xff\xe9x"},
+		{`x*`, "-", "\xff", "-\xff-"},
 	} {
-		r, err := Compile(c.regex)
+		r, err := Compile(c.regex, false)
 		if err != nil {
 			t.Errorf("%s: %v", c.regex, err)
 			continue
@@ -46,13 +51,13 @@ func TestReplace(t *testing.T) {
 	}
 }
 
-func TestRefused(t *testing.T) {
-	for _, regex := range []string{"(", "a**(", strings.Repeat("a", maxLength+1)} {
-		if _, err := Compile(regex); !errors.Is(err, model.ErrInvalid) {
+func TestTemplateRefused(t *testing.T) {
+	for _, regex := range []string{"(", "a**(", strings.Repeat("a", maxPattern+1)} {
+		if _, err := Compile(regex, false); !errors.Is(err, model.ErrInvalid) {
 			t.Errorf("%.20s: %v", regex, err)
 		}
 	}
-	r, err := Compile("(a)")
+	r, err := Compile("(a)", false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,28 +68,44 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// A backtracking engine would need years here.
-func TestHostileRegexEnds(t *testing.T) {
-	r, err := Compile(`(?=a)(a|aa)+$`)
+// All matches of a pattern of a request have one limit, too, after which each match fails.
+func TestTotalIsBounded(t *testing.T) {
+	r, err := Compile(`(?=a)(a|aa)+$`, false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	began := time.Now()
-	_, err = r.Find(strings.Repeat("a", 60) + "!")
-	if !errors.Is(err, model.ErrInvalid) {
-		t.Errorf("the search ended without an error: %v", err)
+	r.LimitTotal(1)
+	if ok, err := r.Search("aaa"); !ok || err != nil || r.Err() != nil {
+		t.Errorf("the first match: %v %v", ok, err)
 	}
-	if d := time.Since(began); d > 10*time.Second {
-		t.Errorf("it took %v", d)
+	if _, err := r.Search("aaa"); !errors.Is(err, model.ErrInvalid) || !strings.Contains(err.Error(), "for all texts") || r.Err() == nil {
+		t.Errorf("the second match: %v", err)
+	}
+}
+
+// Groups have the numbers that Python gives them, in either engine.
+func TestGroups(t *testing.T) {
+	for _, pattern := range []string{`(?P<x>a+)(b)?(?P<y>c)`, `(?=a)(?P<x>a+)(b)?(?P<y>c)`, `(?P<x>a+)(b)?(?P<y>\w)`} {
+		r, err := Compile(pattern, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		groups, ok, err := r.Groups("-aac")
+		if !ok || err != nil || !slices.Equal(groups, []string{"aac", "aa", "", "c"}) || r.Group("y") != 3 || r.Group("z") != -1 {
+			t.Errorf("%s: %q %v %v", pattern, groups, ok, err)
+		}
+		if groups, ok, err := r.Groups("x"); ok || err != nil {
+			t.Errorf("%s: %q %v", pattern, groups, err)
+		}
 	}
 }
 
 func FuzzReplace(f *testing.F) {
 	f.Add("(^.*$)", `\1 A`, "a.b")
-	f.Add("x*", "-", "größe")
+	f.Add("x*", "-", "größe\xff")
 	f.Add("(?P<a>.)(?P=a)", `\g<a>`, "aab")
 	f.Fuzz(func(t *testing.T, regex, template, text string) {
-		r, err := Compile(regex)
+		r, err := Compile(regex, false)
 		if err != nil {
 			return
 		}
