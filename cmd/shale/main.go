@@ -21,6 +21,7 @@ import (
 	"github.com/shaledb/shale/internal/cache/show"
 	"github.com/shaledb/shale/internal/config"
 	"github.com/shaledb/shale/internal/load/progress"
+	"github.com/shaledb/shale/internal/memcache/commands"
 	"github.com/shaledb/shale/internal/move/carbonexplain"
 	"github.com/shaledb/shale/internal/plan/simulate"
 	"github.com/shaledb/shale/internal/terminal"
@@ -35,21 +36,22 @@ const (
 
 // cli is the command line.
 type cli struct {
-	Serve    serveCmd            `cmd:"" help:"Run the server."`
-	Query    queryCmd            `cmd:"" help:"Run a PromQL or LogQL query."`
-	Tail     tailCmd             `cmd:"" help:"Follow log lines as they arrive."`
-	Labels   labelsCmd           `cmd:"" help:"List label names, or the values of a label."`
-	Series   seriesCmd           `cmd:"" help:"List series of metrics, or streams of log lines."`
-	Volume   volumeCmd           `cmd:"" help:"Count series and samples, or streams, lines and bytes, by a label."`
-	Load     loadCmd             `cmd:"" help:"Generate load for a server and verify what it stored."`
-	Import   importCmd           `cmd:"" help:"Import data from other stores."`
-	Bucket   bucketCmd           `cmd:"" help:"Copy a bucket."`
-	Graphite carbonexplain.Group `cmd:"" help:"Help with the move from carbon."`
-	Cache    cacheCmd            `cmd:"" help:"Show what the cache of a server does, and what other sizes would do."`
-	Plan     planCmd             `cmd:"" help:"Plan capacity before there is a server."`
-	Token    tokenCmd            `cmd:"" help:"Make tokens for clients of a server."`
-	Inspect  inspectCmd          `cmd:"" help:"Show and check Shale's files."`
-	Version  versionCmd          `cmd:"" help:"Print the version."`
+	Serve     serveCmd            `cmd:"" help:"Run the server."`
+	Query     queryCmd            `cmd:"" help:"Run a PromQL or LogQL query."`
+	Tail      tailCmd             `cmd:"" help:"Follow log lines as they arrive."`
+	Labels    labelsCmd           `cmd:"" help:"List label names, or the values of a label."`
+	Series    seriesCmd           `cmd:"" help:"List series of metrics, or streams of log lines."`
+	Volume    volumeCmd           `cmd:"" help:"Count series and samples, or streams, lines and bytes, by a label."`
+	Load      loadCmd             `cmd:"" help:"Generate load for a server and verify what it stored."`
+	Import    importCmd           `cmd:"" help:"Import data from other stores."`
+	Bucket    bucketCmd           `cmd:"" help:"Copy a bucket."`
+	Graphite  carbonexplain.Group `cmd:"" help:"Help with the move from carbon."`
+	Cache     cacheCmd            `cmd:"" help:"Show what the cache of a server does, and what other sizes would do."`
+	Memcached commands.Group      `cmd:"" help:"Tools for memcached, which need no server of Shale."`
+	Plan      planCmd             `cmd:"" help:"Plan capacity before there is a server."`
+	Token     tokenCmd            `cmd:"" help:"Make tokens for clients of a server."`
+	Inspect   inspectCmd          `cmd:"" help:"Show and check Shale's files."`
+	Version   versionCmd          `cmd:"" help:"Print the version."`
 }
 
 // planCmd answers questions before there is a server.

@@ -14,6 +14,16 @@ func memcacheRooms() []room {
 			"memcache/pipe": "a server has connections",
 			"memcache/hash": "keys are spread over servers",
 		}, "a client of servers does not know what the values are for, so that it serves people who run nothing else of Shale"},
+		{"memcache/slab", nil, "how memcached lays out memory is arithmetic, which needs no server"},
+		{"memcache/stats", nil, "a server is asked what it knows; what that means is for those who ask"},
+		{"memcache/advise", map[string]string{
+			"memcache/slab":  "layouts of memory are weighed by it",
+			"memcache/stats": "servers are asked",
+			"terminal":       "the report is a table",
+		}, "advice knows no server of Shale, so that it serves people who run nothing else of it"},
+		{"memcache/commands", map[string]string{
+			"memcache/advise": "it is a subcommand",
+		}, "a group lists its subcommands"},
 		{"cache/memcached", map[string]string{
 			"cache":         "a tier keeps the contract",
 			"memcache":      "values lie on memcached servers",
