@@ -261,3 +261,9 @@ func ParseItem(line string) (it Item, err error) {
 	}
 	return it, nil
 }
+
+// On returns a connection on an open one. What the server sends beyond the responses to what is asked may be
+// lost.
+func On(conn net.Conn, addr string, patience time.Duration) *Conn {
+	return &Conn{Addr: addr, Patience: patience, conn: conn, r: bufio.NewReaderSize(conn, maxLine)}
+}
