@@ -104,12 +104,20 @@ oracle-graphite: ## Compare renders of Graphite with graphite-web, which is inst
 	GRAPHITE_NO_PREFIX=True $(VENV)/bin/pip install -q graphite-web==1.1.10 whisper==1.1.10
 	cd test/graphite-oracle && go vet . && go test -count=1 -timeout 60m . -python $(VENV)/bin/python
 
-oracle-carbon: ## Compare what rule files say of paths with carbon, which is installed for it; outside CI, which replays recorded answers.
+# make oracle-carbon SEED=2 CASES=5000 makes other random cases of aggregation.
+CASES ?= 1000
+oracle-carbon: SEED ?= 7
+oracle-carbon: ## Compare rules and aggregates with carbon, which is installed for it; outside CI, which replays recorded answers.
 	python3 -m venv $(VENV)
 	GRAPHITE_NO_PREFIX=True $(VENV)/bin/pip install -q carbon==1.1.10
 	$(VENV)/bin/python test/carbon-oracle/python/rules.py < internal/write/graphite/rules/testdata/cases.jsonl \
 	  | diff - internal/write/graphite/rules/testdata/carbon.jsonl
 	go test -count=1 ./internal/write/graphite/rules
+	d=$$(mktemp -d) && trap 'rm -rf $$d' EXIT \
+	  && $(VENV)/bin/python test/carbon-oracle/python/aggregation_cases.py 1 30 | diff - internal/write/graphite/pipeline/testdata/cases.jsonl \
+	  && $(VENV)/bin/python test/carbon-oracle/python/aggregation_cases.py $(SEED) $(CASES) > $$d/cases \
+	  && $(VENV)/bin/python test/carbon-oracle/python/aggregator.py < $$d/cases > $$d/answers \
+	  && go test -count=1 -run TestAsCarbonAggregator ./internal/write/graphite/pipeline -cases $$d/cases -answers $$d/answers
 
 # make oracle-logql LOKI=<path> also compares the oracle of metric queries with a program of Loki, over HTTP.
 QUERIES ?= 20000

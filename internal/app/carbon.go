@@ -1,26 +1,55 @@
 package app
 
 import (
+	"errors"
 	"log/slog"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/shaledb/shale/internal/config"
 	"github.com/shaledb/shale/internal/write/graphite"
+	"github.com/shaledb/shale/internal/write/graphite/aggregate"
 	"github.com/shaledb/shale/internal/write/graphite/pipeline"
 )
 
+// The rooms fit together.
+var (
+	_ aggregate.Sink = (*graphite.Own)(nil)
+	_ graphite.Rules = (*pipeline.Pipeline)(nil)
+)
+
+// aggregationDir is the folder in the data folder for the log of aggregation.
+const aggregationDir = "aggregation"
+
 // carbon is what the process does with Graphite points besides storing them, by files of carbon.
 type carbon struct {
-	pipeline *pipeline.Pipeline // nil: no file says anything
+	pipeline   *pipeline.Pipeline    // nil: no file says anything
+	aggregator *aggregate.Aggregator // nil: there are no aggregates
 }
 
-func openCarbon(c *config.Config, registry *prometheus.Registry, log *slog.Logger) (carbon, error) {
+func openCarbon(c *config.Config, e *Engine, registry *prometheus.Registry, log *slog.Logger) (k carbon, err error) {
 	if !c.Carbon.Any() {
 		return carbon{}, nil
 	}
-	p, err := pipeline.Open(pipeline.Options{Rules: c.Carbon, TableBytes: splitMemory(c.MemoryBytes).forCarbon().paths, Registerer: registry, Logger: log})
-	return carbon{p}, err
+	split := splitMemory(c.MemoryBytes).forCarbon()
+	if c.Carbon.Aggregations != "" {
+		k.aggregator, err = aggregate.Open(aggregate.Options{
+			FS: e.o.FS, Dir: e.o.FS.PathJoin(e.o.DataDir, aggregationDir), MaxBytes: split.aggregates,
+			Intervals: int64(c.Aggregation.Intervals), WriteBack: int64(c.Aggregation.WriteBack / time.Second),
+			Sink: graphite.NewOwn(e.Path(), log), Now: e.Path().Now, Registerer: registry, Logger: log,
+		})
+		if err != nil {
+			return carbon{}, err
+		}
+	}
+	k.pipeline, err = pipeline.Open(pipeline.Options{
+		Rules: c.Carbon, TableBytes: split.paths, Aggregator: k.aggregator, AggregatesOnly: !c.Aggregation.ForwardAll.On(), Registerer: registry, Logger: log,
+	})
+	if err != nil {
+		return carbon{}, errors.Join(err, k.close())
+	}
+	return k, nil
 }
 
 // rules returns what applies to received points, or nil.
@@ -31,9 +60,15 @@ func (c carbon) rules() graphite.Rules {
 	return c.pipeline
 }
 
+// close waits until nothing uses the store any more. REQUIRES: no points are received. It may be called
+// again.
 func (c carbon) close() error {
-	if c.pipeline == nil {
-		return nil
+	var errs []error
+	if c.pipeline != nil {
+		errs = append(errs, c.pipeline.Close())
 	}
-	return c.pipeline.Close()
+	if c.aggregator != nil {
+		errs = append(errs, c.aggregator.Close())
+	}
+	return errors.Join(errs...)
 }

@@ -152,7 +152,7 @@ func (s *servers) mount(c config.Config, e *Engine, registry *prometheus.Registr
 	if s.policies, err = openPolicies(c, log); err != nil {
 		return err
 	}
-	if s.carbon, err = openCarbon(&c, registry, log); err != nil {
+	if s.carbon, err = openCarbon(&c, e, registry, log); err != nil {
 		return err
 	}
 	mux := newGuardedMux(s.guard)
@@ -208,6 +208,8 @@ func (s *servers) drain() error {
 	if s.http.names != nil {
 		errs = append(errs, s.http.names.Close())
 	}
+	// Lines over HTTP end with the requests.
+	errs = append(errs, s.carbon.close())
 	return errors.Join(errs...)
 }
 

@@ -252,9 +252,13 @@ func writeRooms() []room {
 			"carbonconf": "rules are files of carbon",
 			"pyregexp":   "patterns and replacements are those of Python",
 		}, "a rule sees a path, not the point"},
+		{"write/graphite/aggregate", map[string]string{
+			"write/graphite/rules": "a method is that of a rule",
+		}, "aggregation sees paths that belong together, not why"},
 		{"write/graphite/pipeline", map[string]string{
-			"write":                "a point is discarded for a reason",
-			"write/graphite/rules": "rules are applied in the order of carbon",
+			"write":                    "a point is discarded for a reason",
+			"write/graphite/aggregate": "points are given to their aggregates",
+			"write/graphite/rules":     "rules are applied in the order of carbon",
 		}, "the receiver declares what it asks; rules never know a protocol"},
 		{"write/promwrite", receiver("write/body", "write/receive", "write/wire"), protocol},
 		{"write/lokipush", receiver("write/body", "write/receive", "write/logs", "write/wire"), protocol},

@@ -66,6 +66,8 @@ type Config struct {
 	Names      names.Limits         `embed:""`
 	Carbon     carbonrules.Settings `embed:""`
 
+	Aggregation Aggregation `embed:""`
+
 	Windows head.Windows   `embed:""`
 	Compact compact.Limits `embed:""`
 
@@ -108,6 +110,13 @@ type TLS struct {
 	MinVersion  TLSVersion  `name:"tls.min-version" default:"1.2" placeholder:"1.2|1.3" help:"Least version of TLS that clients must speak: 1.2 or 1.3."`
 	ClientCA    string      `name:"tls.client-ca-file" default:"" placeholder:"FILE" help:"PEM file with the authorities that sign certificates of clients. Empty: clients are not asked for certificates."`
 	ClientCerts ClientCerts `name:"tls.client-certs" default:"request" placeholder:"request|require" help:"Whether clients of http-listen must have a certificate: request (one without a certificate needs a token) or require (the handshake fails without one, also of health checks). Any certificate that is sent must be valid."`
+}
+
+// Aggregation defines how graphite.aggregation-rules are carried out. The defaults are those of carbon.
+type Aggregation struct {
+	ForwardAll Switch        `name:"graphite.forward-all" default:"on" placeholder:"on|off" help:"Store Graphite points themselves, too, where graphite.aggregation-rules is set, as FORWARD_ALL of carbon. Off: only aggregates are stored."`
+	Intervals  int           `name:"graphite.max-aggregation-intervals" type:"count" default:"5" placeholder:"N" min:"0" max:"1000" help:"How many past intervals an aggregate of Graphite points keeps for late points, as MAX_AGGREGATION_INTERVALS of carbon."`
+	WriteBack  time.Duration `name:"graphite.write-back-frequency" type:"time" default:"0" placeholder:"TIME" max:"1d" help:"How often aggregates of Graphite points are computed, if that is more often than their rule says, as WRITE_BACK_FREQUENCY of carbon. It is cut to whole seconds. 0: as often as the rule says."`
 }
 
 // Requests define how requests are sent to the bucket.

@@ -21,6 +21,7 @@ const (
 	ReasonBlacklisted    = "blacklisted"
 	ReasonNotWhitelisted = "not_whitelisted"
 	ReasonRuleFailed     = "rule_failed"
+	ReasonNotForwarded   = "only_aggregated"
 	ReasonBadLine        = "bad_line"
 	ReasonLabels         = "invalid_labels"
 	ReasonDuplicateLabel = "duplicate_label_name"

@@ -114,7 +114,7 @@ func files() []parser {
 			func(path string, text []byte) error { _, err := rules.ParseList(path, text); return err }},
 		{File{Name: "rewrite-rules.conf", Verdict: Kept, Text: "graphite.rewrite-rules=FILE"},
 			func(path string, text []byte) error { _, err := rules.ParseRewriting(path, text); return err }},
-		{File{Name: "aggregation-rules.conf", Verdict: Missing, Text: noBuffers},
+		{File{Name: "aggregation-rules.conf", Verdict: Kept, Text: "graphite.aggregation-rules=FILE"},
 			func(path string, text []byte) error { _, err := rules.ParseAggregations(path, text); return err }},
 		{File{Name: "relay-rules.conf", Verdict: Missing, Text: noRelay}, ini(func(*carbonconf.File) error { return nil })},
 	}

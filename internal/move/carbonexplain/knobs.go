@@ -22,7 +22,6 @@ const (
 	noFiles   = "Shale keeps no file for each metric"
 	noQueue   = "points are stored as they come, so nothing waits to be written"
 	noRelay   = "Shale does not forward points: keep carbon-relay for this, and make Shale one of its destinations"
-	noBuffers = "Shale does not aggregate: keep carbon-aggregator for this, and make Shale its destination"
 	noLog     = "Shale logs failures, not events; log.level sets how much"
 	noAMQP    = "Shale does not read from AMQP"
 	noManhole = "there is no manhole; http-pprof serves profiles"
@@ -64,8 +63,10 @@ func knobs() map[string]knob {
 		"CACHE_METRIC_NAMES_MAX":      {Kept, "what rules say of a path is kept within a share of memory"},
 		"CACHE_METRIC_NAMES_TTL":      {NotNeeded, "what rules say of a path changes only with the files"},
 		"TAG_RELAY_NORMALIZED":        {Missing, noRelay},
-		"AGGREGATION_RULES":           {Missing, noBuffers},
-		"FORWARD_ALL":                 {Missing, noBuffers},
+		"AGGREGATION_RULES":           {Other, "graphite.aggregation-rules=FILE"},
+		"FORWARD_ALL":                 {Other, "graphite.forward-all=on|off"},
+		"MAX_AGGREGATION_INTERVALS":   {Other, "graphite.max-aggregation-intervals=N"},
+		"WRITE_BACK_FREQUENCY":        {Other, "graphite.write-back-frequency=TIME"},
 		"RELAY_RULES":                 {Missing, noRelay},
 		"RELAY_METHOD":                {Missing, noRelay},
 		"RAVEN_DSN":                   {NotNeeded, "/metrics counts every loss, so that alerts can be made of it"},
@@ -87,7 +88,6 @@ func knobs() map[string]knob {
 	for text, names := range map[string][]string{
 		noAMQP: {"ENABLE_AMQP", "AMQP_VERBOSE", "AMQP_SPEC", "AMQP_HOST", "AMQP_PORT", "AMQP_VHOST", "AMQP_USER", "AMQP_PASSWORD", "AMQP_EXCHANGE",
 			"AMQP_METRIC_NAME_IN_BODY", "BIND_PATTERNS"},
-		noBuffers: {"MAX_AGGREGATION_INTERVALS", "WRITE_BACK_FREQUENCY"},
 		noRelay: {"DESTINATIONS", "DESTINATION_PROTOCOL", "DESTINATION_TRANSPORT", "DESTINATION_SSL_CA", "DESTINATION_POOL_REPLICAS", "REPLICATION_FACTOR",
 			"DIVERSE_REPLICAS", "ROUTER_HASH_TYPE", "DYNAMIC_ROUTER", "DYNAMIC_ROUTER_MAX_RETRIES", "MAX_QUEUE_SIZE", "QUEUE_LOW_WATERMARK_PCT",
 			"MAX_DATAPOINTS_PER_MESSAGE", "TIME_TO_DEFER_SENDING", "USE_RATIO_RESET", "MIN_RESET_STAT_FLOW", "MIN_RESET_RATIO", "MIN_RESET_INTERVAL"},

@@ -82,7 +82,7 @@ func (h *HTTP) store(r *receive.Request, encoding body.Encoding) (receive.Respon
 		return receive.Response{}, err
 	}
 	var bad, left write.Rejections
-	p := &parser{now: h.sink.Now, maxLine: maxLineBytes, rules: h.rules, ruled: map[string]int{}, rest: r.Body}
+	p := &parser{now: h.sink.Now, maxLine: maxLineBytes, tenant: r.Tenant, rules: h.rules, ruled: map[string]int{}, rest: r.Body}
 	p.keys.Seed, p.keys.Signal = h.sink.Seed(), model.Metrics
 	p.reportBad = func(line []byte, why string) {
 		if strings.HasSuffix(why, storedWhole) {
@@ -102,6 +102,9 @@ func (h *HTTP) store(r *receive.Request, encoding body.Encoding) (receive.Respon
 		bad = bad[:0:0]
 		more = p.feed(c)
 		h.ignore(p)
+		if err := h.syncRules(); err != nil {
+			return receive.Response{Stored: stored}, err
+		}
 		n, refused, err := h.push(r, c, bad)
 		stored.Add(n)
 		if err != nil {
@@ -110,6 +113,17 @@ func (h *HTTP) store(r *receive.Request, encoding body.Encoding) (receive.Respon
 		left.Merge(refused)
 	}
 	return response(left, stored), nil
+}
+
+// syncRules makes durable what rules keep of the points, so that the response covers it.
+func (h *HTTP) syncRules() error {
+	if h.rules == nil {
+		return nil
+	}
+	if err := h.rules.Sync(); err != nil {
+		return fmt.Errorf("%w: aggregates cannot be kept: %w", model.ErrTransient, err)
+	}
+	return nil
 }
 
 func (h *HTTP) push(r *receive.Request, c *chunk, bad write.Rejections) (write.Counts, write.Rejections, error) {

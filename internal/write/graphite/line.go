@@ -173,7 +173,7 @@ func (p *parser) line(line []byte, c *chunk) {
 // the row cannot be stored, or "".
 func (p *parser) point(path []byte, t int64, bits uint64, c *chunk) (why string) {
 	if p.rules != nil {
-		stored, dropped := p.rules.Pass(path)
+		stored, dropped := p.rules.Pass(p.tenant, path, t, math.Float64frombits(bits))
 		if dropped != "" {
 			p.ruled[dropped]++
 			return ""

@@ -25,9 +25,13 @@ var _ Sink = (*write.Path)(nil)
 
 // Rules say what becomes of each point, by its path as it was received.
 type Rules interface {
-	// Pass returns the path to store a point under. If the point is not to be stored, dropped is the reason why
-	// it is discarded. The path is valid UTF-8, and Pass does not keep it.
-	Pass(path []byte) (stored []byte, dropped string)
+	// Pass returns the path to store a point under. If the point is not to be stored, dropped is the
+	// reason why it is discarded. The path is valid UTF-8, and Pass does not keep it. The time is in Unix
+	// nanoseconds. It is called once for each point.
+	Pass(tenant string, path []byte, t int64, value float64) (stored []byte, dropped string)
+	// Sync makes durable what rules have kept of points that were passed. It is called before these are
+	// stored.
+	Sync() error
 }
 
 // maxLineBytes is the length of the longest line, as in carbon.

@@ -13,7 +13,9 @@ import (
 // byPath is a set of rules: what a path becomes, or why its points are dropped.
 type byPath map[string]struct{ stored, dropped string }
 
-func (r byPath) Pass(path []byte) ([]byte, string) {
+func (r byPath) Sync() error { return nil }
+
+func (r byPath) Pass(_ string, path []byte, _ int64, _ float64) ([]byte, string) {
 	if rule, ok := r[string(path)]; ok {
 		return []byte(rule.stored), rule.dropped
 	}

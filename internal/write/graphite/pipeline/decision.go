@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"github.com/shaledb/shale/internal/write"
+	"github.com/shaledb/shale/internal/write/graphite/aggregate"
 	"github.com/shaledb/shale/internal/write/graphite/rules"
 )
 
@@ -11,6 +12,8 @@ type decision struct {
 	dropped string
 	// path is what the path is rewritten to; nil: it stays.
 	path []byte
+	// aggregates are those that points are given to, even if they are dropped then.
+	aggregates []aggregate.Target
 	// failed is the error of a rule, for the log.
 	failed error
 }
@@ -24,19 +27,23 @@ func (d *decision) bytes() int64 {
 	if d == passes {
 		return entry
 	}
-	return entry + 96 + int64(cap(d.path))
+	n := entry + 128 + int64(cap(d.path))
+	for i := range d.aggregates {
+		n += 48 + int64(len(d.aggregates[i].Path))
+	}
+	return n
 }
 
-// decide works out what the rules say of a path.
-func decide(r *rules.Rules, path string) *decision {
-	d, err := tryDecide(r, path)
+// decide works out what the rules say of a path. If forward is false, only aggregates are stored.
+func decide(r *rules.Rules, forward bool, path string) *decision {
+	d, err := tryDecide(r, forward, path)
 	if err != nil {
 		return &decision{dropped: write.ReasonRuleFailed, failed: err}
 	}
 	return d
 }
 
-func tryDecide(r *rules.Rules, path string) (*decision, error) {
+func tryDecide(r *rules.Rules, forward bool, path string) (*decision, error) {
 	if listed, err := r.Blacklist.Match(path); err != nil || listed {
 		return &decision{dropped: write.ReasonBlacklisted}, err
 	}
@@ -49,11 +56,29 @@ func tryDecide(r *rules.Rules, path string) (*decision, error) {
 	if err != nil {
 		return nil, err
 	}
+	d := new(decision)
+	for _, a := range r.Aggregations {
+		out, ok, err := a.Output(now)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			d.aggregates = append(d.aggregates, aggregate.Target{Path: out, Method: a.Method, Frequency: a.Frequency})
+			// As in carbon, a path that is its own aggregate would otherwise be stored by both.
+			forward = forward && out != now
+		}
+	}
+	if !forward {
+		d.dropped = write.ReasonNotForwarded
+		return d, nil
+	}
 	if now, err = r.Rewriting.Post.Apply(now); err != nil {
 		return nil, err
 	}
-	if now == path {
+	if now != path {
+		d.path = []byte(now)
+	} else if d.aggregates == nil {
 		return passes, nil
 	}
-	return &decision{path: []byte(now)}, nil
+	return d, nil
 }

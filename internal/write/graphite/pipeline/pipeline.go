@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
+	"github.com/shaledb/shale/internal/write/graphite/aggregate"
 	"github.com/shaledb/shale/internal/write/graphite/rules"
 )
 
@@ -19,8 +20,12 @@ type Options struct {
 	Rules rules.Settings
 	// TableBytes bounds the memory for what is known of paths.
 	TableBytes int64
-	Registerer prometheus.Registerer
-	Logger     *slog.Logger
+	// Aggregator gets the points of aggregates; nil: there are none.
+	Aggregator *aggregate.Aggregator
+	// AggregatesOnly means that points themselves are not stored, as FORWARD_ALL = False.
+	AggregatesOnly bool
+	Registerer     prometheus.Registerer
+	Logger         *slog.Logger
 }
 
 // Pipeline applies rules to points. It is safe for concurrent use.
@@ -36,18 +41,18 @@ type Pipeline struct {
 
 // generation is what is in force between two changes of the files.
 type generation struct {
-	rules *rules.Rules
-	known *table
+	number uint64 // grows with each change
+	rules  *rules.Rules
+	known  *table
 }
 
 // Open reads the files. An error has the file and the line.
 func Open(o Options) (*Pipeline, error) {
 	p := &Pipeline{o: o}
 	var err error
-	if p.files, err = rules.Open(o.Rules, nil); err != nil {
+	if p.files, err = rules.Open(o.Rules, p.take); err != nil {
 		return nil, err
 	}
-	p.take()
 	f := promauto.With(o.Registerer)
 	f.NewGaugeFunc(prometheus.GaugeOpts{Name: "shale_graphite_rule_paths", Help: "Graphite paths of which it is known what the rule files say."},
 		func() float64 { n, _ := p.now.Load().known.size(); return float64(n) })
@@ -66,31 +71,49 @@ func (p *Pipeline) Close() error {
 	return nil
 }
 
-// take puts the rules of the files in force.
-func (p *Pipeline) take() {
-	p.now.Store(&generation{rules: p.files.Rules(), known: newTable(rand.Uint64(), p.o.TableBytes)})
+// take puts rules in force.
+func (p *Pipeline) take(r *rules.Rules) {
+	g := &generation{number: 1, rules: r, known: newTable(rand.Uint64(), p.o.TableBytes)}
+	if old := p.now.Load(); old != nil {
+		g.number = old.number + 1
+	}
+	p.now.Store(g)
 }
 
-// Pass takes a point by its path as it was received, and returns the path to store it under. If the point is
-// not to be stored, it returns the reason. It does not keep the path. The one that it returns must not be
-// changed.
-func (p *Pipeline) Pass(path []byte) (stored []byte, dropped string) {
+// Pass takes a point by its path as it was received, gives it to its aggregates, and returns the path to
+// store it under. If the point is not to be stored, it returns the reason. The time is in Unix
+// nanoseconds. It does not keep the path. The one that it returns must not be changed.
+func (p *Pipeline) Pass(tenant string, path []byte, t int64, value float64) (stored []byte, dropped string) {
 	g := p.now.Load()
 	d, h := g.known.get(path)
 	if d == nil {
-		d = decide(g.rules, string(path))
+		d = decide(g.rules, !p.o.AggregatesOnly, string(path))
 		if d.failed != nil {
 			p.logFailure(string(path), d.failed)
 		}
 		g.known.put(h, d)
 	}
-	switch {
-	case d == passes:
+	if d == passes {
 		return path, ""
+	}
+	if d.aggregates != nil {
+		p.o.Aggregator.Take(g.number, tenant, d.aggregates, t/int64(time.Second), value)
+	}
+	switch {
 	case d.dropped != "":
 		return nil, d.dropped
+	case d.path == nil:
+		return path, ""
 	}
 	return d.path, ""
+}
+
+// Sync makes durable what aggregates have taken of points that Pass returned for.
+func (p *Pipeline) Sync() error {
+	if p.o.Aggregator == nil {
+		return nil
+	}
+	return p.o.Aggregator.Sync()
 }
 
 // logFailure logs a rule that failed, at most once a second.

@@ -69,7 +69,7 @@ func TestPass(t *testing.T) {
 			{"x-a.mem", "a.memory", ""},
 			{"a.mem;dc=eu", "", write.ReasonNotWhitelisted},
 		} {
-			if stored, dropped := p.Pass([]byte(c.path)); string(stored) != c.stored || dropped != c.dropped {
+			if stored, dropped := p.Pass("t", []byte(c.path), 0, 0); string(stored) != c.stored || dropped != c.dropped {
 				t.Errorf("%s: got %q %q, want %q %q", c.path, stored, dropped, c.stored, c.dropped)
 			}
 		}
@@ -78,8 +78,29 @@ func TestPass(t *testing.T) {
 
 func TestPassDropsWhereARuleFails(t *testing.T) {
 	p := open(t, Options{Rules: files(t, `^(?=(a+)+$)(a+)+\1$`, "", "")})
-	if _, dropped := p.Pass([]byte(strings.Repeat("a", 60) + "!")); dropped != write.ReasonRuleFailed {
+	if _, dropped := p.Pass("t", []byte(strings.Repeat("a", 60)+"!"), 0, 0); dropped != write.ReasonRuleFailed {
 		t.Errorf("a hostile expression: dropped for %q", dropped)
+	}
+}
+
+// TestChangedRulesAreInForce: what was known of a path is forgotten when a file changes.
+func TestChangedRulesAreInForce(t *testing.T) {
+	settings := files(t, `^a`, "", "")
+	p := open(t, Options{Rules: settings})
+	if _, dropped := p.Pass("t", []byte("a"), 0, 0); dropped == "" {
+		t.Fatal("the blacklist is not in force")
+	}
+	if err := os.WriteFile(settings.Blacklist, []byte("^b\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.files.Load(); err != nil { // as the watcher does
+		t.Fatal(err)
+	}
+	if _, dropped := p.Pass("t", []byte("a"), 0, 0); dropped != "" {
+		t.Errorf("the old blacklist is in force: %s", dropped)
+	}
+	if _, dropped := p.Pass("t", []byte("b"), 0, 0); dropped == "" {
+		t.Error("the new blacklist is not in force")
 	}
 }
 
@@ -87,7 +108,7 @@ func TestTableIsBounded(t *testing.T) {
 	p := open(t, Options{Rules: files(t, "", "", "[pre]\n^a = b\n"), TableBytes: 64 << 10})
 	for i := range 10_000 {
 		path := fmt.Sprintf("a.%d", i)
-		if stored, _ := p.Pass([]byte(path)); string(stored) != "b"+path[1:] {
+		if stored, _ := p.Pass("t", []byte(path), 0, 0); string(stored) != "b"+path[1:] {
 			t.Fatalf("%s became %s", path, stored)
 		}
 	}
@@ -100,9 +121,9 @@ func TestPassAllocatesNothing(t *testing.T) {
 	p := open(t, Options{Rules: files(t, "^bad", "", "[pre]\n^x-=\n")})
 	same, other, bad := []byte("servers.web1.cpu.idle"), []byte("x-servers.web1"), []byte("bad.x")
 	pass := func() {
-		p.Pass(same)
-		p.Pass(other)
-		p.Pass(bad)
+		p.Pass("t", same, 0, 0)
+		p.Pass("t", other, 0, 0)
+		p.Pass("t", bad, 0, 0)
 	}
 	pass()
 	alloctest.AtMost(t, 0, 10, pass)
@@ -113,6 +134,6 @@ func BenchmarkPass(b *testing.B) {
 	path := []byte("servers.web1.cpu.idle")
 	b.ReportAllocs()
 	for b.Loop() {
-		p.Pass(path)
+		p.Pass("t", path, 0, 0)
 	}
 }

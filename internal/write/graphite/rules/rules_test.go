@@ -53,17 +53,17 @@ func TestFilesKeepWhatWasInForce(t *testing.T) {
 		t.Error("a missing file is no error")
 	}
 	write("^a\n")
-	f, err := Open(Settings{Blacklist: path}, func() { changes++ })
+	f, err := Open(Settings{Blacklist: path}, func(*Rules) { changes++ })
 	if err != nil {
 		t.Fatal(err)
 	}
 	before := f.Rules()
 	write("(\n")
-	if err := f.load(); err == nil || f.Rules() != before {
+	if err := f.Load(); err == nil || f.Rules() != before {
 		t.Errorf("a broken file: error %v, in force: %v", err, f.Rules())
 	}
 	write("^b\n")
-	if err := f.load(); err != nil {
+	if err := f.Load(); err != nil {
 		t.Error(err)
 	}
 	if ok, _ := f.Rules().Blacklist.Match("b"); !ok || changes != 2 {

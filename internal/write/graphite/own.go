@@ -1,0 +1,84 @@
+package graphite
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/write"
+)
+
+// Own stores points that the process makes itself, such as aggregates. No rule applies to them. It is for
+// one caller at a time.
+type Own struct {
+	sink Sink
+	log  *slog.Logger
+	p    *parser
+	c    chunk
+}
+
+// NewOwn returns an Own.
+func NewOwn(sink Sink, log *slog.Logger) *Own {
+	o := &Own{sink: sink, log: log, p: &parser{now: sink.Now, maxLine: maxLineBytes, ruled: map[string]int{}}}
+	o.p.keys.Seed, o.p.keys.Signal = sink.Seed(), model.Metrics
+	o.p.reportBad = func(path []byte, why string) {
+		log.Debug("an unusual path of an own point", "path", string(path), "why", why)
+	}
+	return o
+}
+
+// Store returns when the points are durable, or can never be stored, which is counted. While the write path
+// refuses them temporarily it tries again, until ctx ends. Times are in Unix seconds.
+func (o *Own) Store(ctx context.Context, tenant string, paths []string, times []int64, values []float64) error {
+	for at := 0; at < len(paths); {
+		o.c.reset()
+		for ; at < len(paths) && !o.c.full(); at++ {
+			o.add(paths[at], times[at], values[at])
+		}
+		if err := o.push(ctx, tenant); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o *Own) add(path string, t int64, v float64) {
+	switch {
+	case math.IsNaN(v):
+		o.sink.Discard(write.ReasonNaN, 1)
+	case t > maxSeconds || t < -maxSeconds:
+		o.sink.Discard(write.ReasonTimeRange, 1)
+	case o.p.pathPoint([]byte(path), t*second, math.Float64bits(v), &o.c) != "":
+		o.sink.Discard(write.ReasonBadLine, 1)
+	}
+}
+
+func (o *Own) push(ctx context.Context, tenant string) error {
+	if o.c.rows() == 0 {
+		return nil
+	}
+	grant, err := o.sink.AdmitWait(ctx, tenant, o.c.bytes())
+	if err != nil {
+		return err
+	}
+	defer grant.Release()
+	b := o.sink.Batch(tenant, model.Metrics)
+	defer o.sink.Recycle(b)
+	o.c.fill(b)
+	for wait := firstRetry; ; wait = min(2*wait, lastRetry) {
+		_, err := o.sink.Push(ctx, b)
+		if err == nil || !errors.Is(err, model.ErrTransient) || ctx.Err() != nil {
+			return err
+		}
+		o.log.Warn("the write path refuses own points for now; retrying", "points", b.Samples.Len(), "err", err)
+		select {
+		case <-time.After(wait/2 + rand.N(wait)):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
