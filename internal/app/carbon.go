@@ -3,12 +3,15 @@ package app
 import (
 	"errors"
 	"log/slog"
+	"os"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/shaledb/shale/internal/config"
+	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/write/graphite"
+	"github.com/shaledb/shale/internal/write/graphite/agents"
 	"github.com/shaledb/shale/internal/write/graphite/aggregate"
 	"github.com/shaledb/shale/internal/write/graphite/pipeline"
 )
@@ -16,6 +19,7 @@ import (
 // The rooms fit together.
 var (
 	_ aggregate.Sink = (*graphite.Own)(nil)
+	_ agents.Sink    = (*graphite.Own)(nil)
 	_ graphite.Rules = (*pipeline.Pipeline)(nil)
 )
 
@@ -26,12 +30,32 @@ const aggregationDir = "aggregation"
 type carbon struct {
 	pipeline   *pipeline.Pipeline    // nil: no file says anything
 	aggregator *aggregate.Aggregator // nil: there are no aggregates
+	agents     *agents.Writer        // nil: the series are not written
 }
 
 func openCarbon(c *config.Config, e *Engine, registry *prometheus.Registry, log *slog.Logger) (k carbon, err error) {
-	if !c.Carbon.Any() {
-		return carbon{}, nil
+	if c.Carbon.Any() {
+		k, err = openRules(c, e, registry, log)
 	}
+	if err == nil && c.Agents.Interval > 0 {
+		k.agents = startAgents(c, e, registry, log)
+	}
+	return k, err
+}
+
+// startAgents begins to write the series that carbon has about itself.
+func startAgents(c *config.Config, e *Engine, registry *prometheus.Registry, log *slog.Logger) *agents.Writer {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "shale"
+	}
+	return agents.Start(agents.Options{
+		Interval: c.Agents.Interval, Prefix: c.Agents.Prefix, Host: host, Tenant: model.DefaultTenant,
+		Gatherer: registry, Sink: graphite.NewOwn(e.Path(), log), Now: e.Path().Now, Logger: log,
+	})
+}
+
+func openRules(c *config.Config, e *Engine, registry *prometheus.Registry, log *slog.Logger) (k carbon, err error) {
 	split := splitMemory(c.MemoryBytes).forCarbon()
 	if c.Carbon.Aggregations != "" {
 		k.aggregator, err = aggregate.Open(aggregate.Options{
@@ -64,6 +88,9 @@ func (c carbon) rules() graphite.Rules {
 // again.
 func (c carbon) close() error {
 	var errs []error
+	if c.agents != nil {
+		c.agents.Close()
+	}
 	if c.pipeline != nil {
 		errs = append(errs, c.pipeline.Close())
 	}

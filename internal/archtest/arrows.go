@@ -252,6 +252,9 @@ func writeRooms() []room {
 			"carbonconf": "rules are files of carbon",
 			"pyregexp":   "patterns and replacements are those of Python",
 		}, "a rule sees a path, not the point"},
+		{"write/graphite/agents", map[string]string{
+			"write": "points are discarded for a reason",
+		}, "series are made of metrics that others count"},
 		{"write/graphite/aggregate", map[string]string{
 			"write/graphite/rules": "a method is that of a rule",
 		}, "aggregation sees paths that belong together, not why"},

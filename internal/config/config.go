@@ -67,6 +67,7 @@ type Config struct {
 	Carbon     carbonrules.Settings `embed:""`
 
 	Aggregation Aggregation `embed:""`
+	Agents      Agents      `embed:""`
 
 	Windows head.Windows   `embed:""`
 	Compact compact.Limits `embed:""`
@@ -117,6 +118,12 @@ type Aggregation struct {
 	ForwardAll Switch        `name:"graphite.forward-all" default:"on" placeholder:"on|off" help:"Store Graphite points themselves, too, where graphite.aggregation-rules is set, as FORWARD_ALL of carbon. Off: only aggregates are stored."`
 	Intervals  int           `name:"graphite.max-aggregation-intervals" type:"count" default:"5" placeholder:"N" min:"0" max:"1000" help:"How many past intervals an aggregate of Graphite points keeps for late points, as MAX_AGGREGATION_INTERVALS of carbon."`
 	WriteBack  time.Duration `name:"graphite.write-back-frequency" type:"time" default:"0" placeholder:"TIME" max:"1d" help:"How often aggregates of Graphite points are computed, if that is more often than their rule says, as WRITE_BACK_FREQUENCY of carbon. It is cut to whole seconds. 0: as often as the rule says."`
+}
+
+// Agents defines the series that carbon has about itself.
+type Agents struct {
+	Interval time.Duration `name:"graphite.carbon-metric-interval" type:"time" default:"0" placeholder:"TIME" min:"0" max:"1h" help:"How often to store series such as carbon.agents.HOST.metricsReceived about this process, under the names that carbon has for them, as CARBON_METRIC_INTERVAL of carbon, where it is 60s. 0: never."`
+	Prefix   string        `name:"graphite.carbon-metric-prefix" default:"carbon" placeholder:"NAME" help:"The beginning of the names of the series of graphite.carbon-metric-interval, as CARBON_METRIC_PREFIX of carbon."`
 }
 
 // Requests define how requests are sent to the bucket.

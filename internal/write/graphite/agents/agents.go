@@ -1,0 +1,142 @@
+package agents
+
+import (
+	"context"
+	"log/slog"
+	"math"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+)
+
+// Sink stores points. It returns when they are durable, and retries for as long as ctx lasts. Times are in
+// Unix seconds.
+type Sink interface {
+	Store(ctx context.Context, tenant string, paths []string, times []int64, values []float64) error
+}
+
+// Options build a Writer.
+type Options struct {
+	// Interval is how often the series are written.
+	Interval time.Duration
+	// Prefix is the first node of all names, as CARBON_METRIC_PREFIX.
+	Prefix string
+	// Host is a node of all names. Its dots become underscores, as in carbon.
+	Host     string
+	Tenant   string
+	Gatherer prometheus.Gatherer
+	Sink     Sink
+	Now      func() int64 // Unix nanoseconds
+	Logger   *slog.Logger
+}
+
+// Writer writes the series until Close.
+type Writer struct {
+	o    Options
+	last map[string]float64 // counters at the last write, by path
+	at   int64              // of the last write, in Unix nanoseconds
+	stop context.CancelFunc
+	work sync.WaitGroup
+}
+
+// Start begins to write the series, the first time after an interval.
+func Start(o Options) *Writer {
+	w := newWriter(o)
+	ctx, cancel := context.WithCancel(context.Background())
+	w.stop = cancel
+	w.work.Go(func() { w.run(ctx) })
+	return w
+}
+
+func newWriter(o Options) *Writer {
+	w := &Writer{o: o, last: map[string]float64{}}
+	w.points() // the first interval begins now
+	return w
+}
+
+// Close ends the writing and waits for it. The sink is not used afterwards.
+func (w *Writer) Close() {
+	w.stop()
+	w.work.Wait()
+}
+
+func (w *Writer) run(ctx context.Context) {
+	tick := time.NewTicker(w.o.Interval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		paths, values := w.points()
+		times := make([]int64, len(paths))
+		for i := range times {
+			times[i] = w.at / int64(time.Second)
+		}
+		if err := w.o.Sink.Store(ctx, w.o.Tenant, paths, times, values); err != nil && ctx.Err() == nil {
+			w.o.Logger.Warn("the series that carbon has about itself are not stored", "err", err)
+		}
+	}
+}
+
+// points returns the paths and values of now. A counter is what was added since the last call.
+func (w *Writer) points() (paths []string, values []float64) {
+	// What could be gathered counts even if a metric has an error.
+	families, err := w.o.Gatherer.Gather()
+	if err != nil {
+		w.o.Logger.Warn("some metrics of the process cannot be read", "err", err)
+	}
+	now := w.o.Now()
+	seconds := float64(now-w.at) / 1e9
+	w.at = now
+	for _, s := range table() {
+		v, ok := s.sum(families)
+		if !ok {
+			continue
+		}
+		path := w.o.Prefix + "." + s.daemon + "." + strings.ReplaceAll(w.o.Host, ".", "_") + "." + s.name
+		if s.kind != current {
+			added := v - w.last[path]
+			w.last[path] = v
+			if v = added; s.kind == percent {
+				v = 100 * added / math.Max(seconds, 1e-3)
+			}
+		}
+		paths, values = append(paths, path), append(values, v)
+	}
+	return paths, values
+}
+
+// sum adds up the metrics of a series. It reports false if the process has none of them.
+func (s *series) sum(families []*dto.MetricFamily) (v float64, ok bool) {
+	for _, f := range families {
+		for _, from := range s.from {
+			if f.GetName() != from.family {
+				continue
+			}
+			ok = true
+			for _, m := range f.GetMetric() {
+				if from.has(m) {
+					v += m.GetCounter().GetValue() + m.GetGauge().GetValue()
+				}
+			}
+		}
+	}
+	return v, ok
+}
+
+func (f *source) has(m *dto.Metric) bool {
+	if f.reason == "" {
+		return true
+	}
+	for _, l := range m.GetLabel() {
+		if l.GetName() == "reason" && l.GetValue() == f.reason {
+			return true
+		}
+	}
+	return false
+}
