@@ -28,14 +28,17 @@ import (
 //     tenant, and none of a tenant that holds more.
 //   - Heavy queries together hold at most 7/8 of the pool.
 //   - While a heavy query waits, light queries together take at most 1/8. Otherwise they may fill the pool.
-//   - While the pool is shared, a tenant takes at most 3/4 of what its class may hold, unless it has a single
-//     query there. So others need not wait until one of its queries ends.
+//   - While the pool is shared, a tenant takes at most 3/4 of what its class may hold: its share. So others need
+//     not wait until one of its queries ends. Even a single query gets no more: each time that others waited
+//     for it, they would wait for the next one, too. A query that needs more than the share is told so at once,
+//     since its tenant would not get it however long it waits.
 //
 // There is no deadlock: a query that waits holds nothing, and a query that runs never waits for the pool.
 //
 // Nor does a query starve. While one waits, younger queries of its tenant and class do not grow, and older
 // ones end. So its tenant holds nothing in the end. Then only older queries of such tenants pass it, and
-// the bound of a tenant does not hold it back. No reservation of a heavy query is above 7/8. While the
+// its share does not hold it back: a reservation above the share is cut, or refused if the query is known to
+// need more, also if the pool becomes shared while it waits. No reservation of a heavy query is above 7/8. While the
 // first one waits, only older heavy queries grow. They end, so heavy ones leave 7/8. Light queries above
 // 1/8 cannot grow and end, so they leave 7/8, too. The release that brings them to 1/8 makes the
 // reservation before another query can charge. No reservation of a light query is above 1/64. While the
@@ -78,9 +81,11 @@ type holding struct {
 
 // waiting is a query that waits for a reservation.
 type waiting struct {
-	tenant     string
-	age, bytes int64
-	granted    chan struct{} // closed once the bytes are reserved
+	tenant string
+	age    int64
+	// bytes is the reservation; less than least would not do.
+	bytes, least int64
+	decided      chan struct{} // closed once the bytes are reserved or, if there are none, refused
 }
 
 // of returns what a tenant holds; it may be nothing.
@@ -204,9 +209,9 @@ func (p *QueryPool) fits(tenant string, from, to, age int64) bool {
 	if c.mustWait(tenant, age) {
 		return false
 	}
-	most, used, others := p.MaxBytes, c.used+to, c.of(tenant)
+	most, used, all := p.MaxBytes, c.used+to, c.of(tenant)+to
 	if p.class(from) == c {
-		used, others = used-from, others-from
+		used, all = used-from, all-from
 	}
 	switch {
 	case c == &p.heavy:
@@ -214,7 +219,7 @@ func (p *QueryPool) fits(tenant string, from, to, age int64) bool {
 	case p.heavy.waiting > 0 && age != settledAge:
 		most = p.allLight()
 	}
-	if others > 0 && others+to > most-most/4 && age != settledAge && p.shared() {
+	if age != settledAge && p.shared() && all > share(most) {
 		return false
 	}
 	return used <= most && p.light.used+p.heavy.used-from+to <= p.MaxBytes
@@ -222,20 +227,38 @@ func (p *QueryPool) fits(tenant string, from, to, age int64) bool {
 
 func (p *QueryPool) shared() bool { return p.Shared != nil && p.Shared() }
 
-// grant makes the reservations for which there is room. The caller holds mu.
+// share returns what a tenant gets of what a class may hold, while the pool is shared.
+func share(most int64) int64 { return most - most/4 }
+
+// largest returns the memory of the largest query: what heavy ones may hold, or the share of a tenant.
+func (p *QueryPool) largest() int64 {
+	if p.shared() {
+		return share(p.allHeavy())
+	}
+	return p.allHeavy()
+}
+
+// grant makes the reservations for which there is room, and refuses those that will never fit. The caller holds
+// mu.
 func (p *QueryPool) grant() {
 	for _, c := range []*class{&p.heavy, &p.light} { // without heavy waiters, light ones have more room
-		for w := c.first(); w != nil && p.fits(w.tenant, 0, w.bytes, w.age); w = c.first() {
+		for w := c.first(); w != nil; w = c.first() {
+			if w.bytes = min(w.bytes, p.largest()); w.bytes < w.least {
+				w.bytes = 0
+			} else if !p.fits(w.tenant, 0, w.bytes, w.age) {
+				break
+			}
 			c.change(w.tenant, w.bytes)
 			c.dequeue(w)
-			close(w.granted)
+			close(w.decided)
 		}
 	}
 }
 
 // Await waits for another attempt of a query whose attempt q has ended because the pool refused a charge. It
 // releases q, reserves memory and returns the quota of the next attempt. The error is that of the context, or
-// of class [ErrLimit] if the query needs more memory than the pool has for it.
+// of class [ErrLimit] if the query needs more memory than the pool has for it, or of class [ErrTransient] if
+// its tenant has less for it as long as others send queries.
 func (p *QueryPool) Await(ctx context.Context, q *Quota) (*Quota, error) {
 	q.Release()
 	if q.refused > p.allHeavy() {
@@ -243,36 +266,46 @@ func (p *QueryPool) Await(ctx context.Context, q *Quota) (*Quota, error) {
 			ErrLimit, p.allHeavy())
 	}
 	next := &Quota{Tenant: q.Tenant, MaxSeries: q.MaxSeries, MaxSamples: q.MaxSamples, MaxBytes: q.MaxBytes, Pool: p, age: q.age}
-	next.reserved = min(2*q.refused, p.mostLight())
+	w := &waiting{tenant: q.Tenant, age: q.age, least: q.refused, decided: make(chan struct{})}
+	w.bytes = min(2*q.refused, p.mostLight())
 	if q.refused > p.mostLight() {
-		next.reserved = min(2*q.refused, p.allHeavy())
+		w.bytes = min(2*q.refused, p.allHeavy())
 	}
 	if q.MaxBytes > 0 {
-		next.reserved = min(next.reserved, q.MaxBytes)
+		w.bytes = min(w.bytes, q.MaxBytes)
 	}
-	next.held = next.reserved
-	next.room.Store(next.held)
-	w := &waiting{tenant: q.Tenant, age: q.age, bytes: next.reserved, granted: make(chan struct{})}
 	c := p.class(w.bytes)
 	p.mu.Lock()
 	c.enqueue(w)
 	p.grant()
 	p.mu.Unlock()
 	select {
-	case <-w.granted:
-		return next, nil
+	case <-w.decided:
 	case <-ctx.Done():
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		select {
+		case <-w.decided: // meanwhile
+			c.change(w.tenant, -w.bytes)
+		default:
+			c.dequeue(w)
+		}
+		p.grant()
+		return nil, ctx.Err()
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	select {
-	case <-w.granted: // meanwhile
-		c.change(w.tenant, -w.bytes)
-	default:
-		c.dequeue(w)
+	if w.bytes == 0 {
+		return nil, p.aboveShare(q)
 	}
-	p.grant()
-	return nil, ctx.Err()
+	next.reserved, next.held = w.bytes, w.bytes
+	next.room.Store(w.bytes)
+	return next, nil
+}
+
+// aboveShare refuses a query that needs more than the share of its tenant.
+func (p *QueryPool) aboveShare(q *Quota) error {
+	return &LimitError{Limit: "memory", Text: fmt.Sprintf(
+		"the query needs at least %d bytes of memory, and its tenant %q may hold %d while other tenants send queries: three quarters of the %d bytes of all large queries (a share of --memory); shorten its range, narrow its selectors, raise --memory, or try again when others send none",
+		q.refused, q.Tenant, share(p.allHeavy()), p.allHeavy())}
 }
 
 // hasSpare reports whether optional work of a tenant may take n bytes more: none of its queries waits, nor

@@ -84,6 +84,7 @@ type crowd struct {
 	t        *testing.T
 	seed     uint64
 	pool     QueryPool
+	shared   bool // guarded by pool.mu
 	attempts atomic.Int64
 	over     atomic.Bool
 }
@@ -91,7 +92,8 @@ type crowd struct {
 func (c *crowd) run() {
 	r := rand.New(rand.NewPCG(c.seed, 0))
 	c.pool.MaxBytes = 1000 + r.Int64N(100_000)
-	c.pool.Shared = func() bool { return true }
+	c.pool.Shared = func() bool { return c.shared }
+	c.shared = r.IntN(2) == 0
 	tenants := 1 + r.IntN(5)
 	perQuery := c.pool.allHeavy() / (1 + r.Int64N(4))
 	queries, others := 2+r.IntN(60), r.IntN(40)
@@ -124,6 +126,14 @@ func (c *crowd) run() {
 			}
 		})
 	}
+	endless.Go(func() { // others come and go
+		for r := rand.New(rand.NewPCG(c.seed, 1<<32)); !c.over.Load(); time.Sleep(time.Duration(1 + r.IntN(2000))) {
+			c.pool.mu.Lock()
+			c.shared = !c.shared
+			c.pool.grant()
+			c.pool.mu.Unlock()
+		}
+	})
 	late := time.AfterFunc(time.Millisecond, func() { // they take a few microseconds
 		c.t.Errorf("seed %d: a query starves", c.seed)
 		c.over.Store(true)
@@ -174,7 +184,7 @@ func (c *crowd) query(r *rand.Rand, tenant string, need, perQuery int64) (attemp
 			time.AfterFunc(time.Duration(r.IntN(2000)), cancel)
 		}
 		next, err := c.pool.Await(ctx, q)
-		if err != nil && leaves {
+		if err != nil && leaves || errors.Is(err, ErrTransient) && need > share(c.pool.allHeavy()) {
 			return attempts, nil
 		}
 		if err != nil {
@@ -339,6 +349,77 @@ func TestLightAttempts(t *testing.T) {
 	}
 }
 
+// TestOneQueryOfATenantLeavesRoom: while several tenants send queries, even the only query of a tenant gets no
+// more than the share. If it needs more, it is told so at once.
+func TestOneQueryOfATenantLeavesRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		shared := true
+		pool := &QueryPool{MaxBytes: 8000, Shared: func() bool { return shared }} // 7000 for heavy queries, 5250 for those of a tenant
+		whole := &Quota{Tenant: "greedy", Pool: pool}
+		if err := whole.TakeBytes(5250); err != nil {
+			t.Fatal(err)
+		}
+		if whole.TakeBytes(1) == nil {
+			t.Fatal("a query takes more than the share of its tenant")
+		}
+		panel := &Quota{Tenant: "other", Pool: pool}
+		if err := panel.TakeBytes(1750); err != nil {
+			t.Errorf("a query of another tenant: %v", err)
+		}
+		panel.Release()
+		refused := func(q *Quota) {
+			t.Helper()
+			began := time.Now()
+			_, err := pool.Await(t.Context(), q)
+			if !errors.Is(err, ErrTransient) || !strings.Contains(fmt.Sprint(err), `"greedy" may hold 5250`) || !strings.Contains(err.Error(), "--memory") {
+				t.Errorf("a query that needs more than its share: %v", err)
+			}
+			if time.Since(began) > 0 {
+				t.Error("it is not told so at once")
+			}
+		}
+		refused(whole)
+
+		// A query is reserved twice what it was refused, and not more than the share.
+		half, other := &Quota{Tenant: "greedy", Pool: pool}, &Quota{Tenant: "other", Pool: pool}
+		if other.TakeBytes(4000) != nil || half.TakeBytes(3100) == nil {
+			t.Fatal("the pool has another size")
+		}
+		time.AfterFunc(time.Second, other.Release)
+		next, err := pool.Await(t.Context(), half)
+		if err != nil || next.reserved != 5250 {
+			t.Fatalf("%+v: %v", next, err)
+		}
+		next.Release()
+
+		// One that waits for more than the share, because its tenant was alone, is told so once it is not.
+		shared = false
+		older, waits := &Quota{Tenant: "greedy", Pool: pool}, &Quota{Tenant: "greedy", Pool: pool}
+		if older.TakeBytes(1000) != nil || waits.TakeBytes(6500) == nil {
+			t.Fatal("the pool has another size")
+		}
+		var all sync.WaitGroup
+		all.Go(func() { refused(waits) })
+		synctest.Wait()
+		shared = true
+		if err := panel.TakeBytes(1000); err != nil { // makes the pool look again
+			t.Error(err)
+		}
+		all.Wait()
+		panel.Release()
+		older.Release()
+
+		shared = false
+		if err := whole.TakeBytes(7000); err != nil {
+			t.Errorf("an only tenant has less than everything: %v", err)
+		}
+		whole.Release()
+		if pool.Used() != 0 || len(pool.heavy.tenants) != 0 {
+			t.Errorf("%d bytes are used at the end", pool.Used())
+		}
+	})
+}
+
 // TestTenantsSharePool: while several tenants send queries, one that fills the pool leaves a quarter to
 // others, whose queries pass its own.
 func TestTenantsSharePool(t *testing.T) {
@@ -410,12 +491,6 @@ func TestTenantsSharePool(t *testing.T) {
 		first.Release()
 		(<-granted).Release()
 		next.Release()
-		// One query may have more than the part of its tenant.
-		if whole := query("greedy", 7000); whole == nil {
-			t.Error("a large query cannot run")
-		} else {
-			whole.Release()
-		}
 		if pool.Used() != 0 || len(pool.heavy.tenants) != 0 || len(pool.light.tenants) != 0 {
 			t.Errorf("%d bytes are used at the end", pool.Used())
 		}

@@ -164,7 +164,7 @@ func (s source) BuildLabels(_ int, b *model.LabelsBuilder) { b.Add([]byte("app")
 func (w *faultWorld) fill(tenants []string, days, streams, lines, size int) {
 	w.t.Helper()
 	e, err := app.OpenEngine(w.t.Context(), app.EngineOptions{
-		FS: vfs.NewMem(), DataDir: "/data", Bucket: open(w.t, w.store.At("faults")), Node: "filler", MemoryBytes: 64 << 20, Idle: true,
+		FS: vfs.NewMem(), DataDir: "/data", Bucket: open(w.t, w.store.At("faults")), Node: "filler-" + tenants[0], MemoryBytes: 64 << 20, Idle: true,
 		Now: func() int64 { return time.Now().UnixNano() },
 	})
 	if err != nil {

@@ -23,7 +23,7 @@ import (
 func (w *faultWorld) fillMetrics(tenant string, series int) {
 	w.t.Helper()
 	e, err := app.OpenEngine(w.t.Context(), app.EngineOptions{
-		FS: vfs.NewMem(), DataDir: "/data", Bucket: open(w.t, w.store.At("faults")), Node: "metrics", MemoryBytes: 64 << 20, Idle: true,
+		FS: vfs.NewMem(), DataDir: "/data", Bucket: open(w.t, w.store.At("faults")), Node: "metrics-" + tenant, MemoryBytes: 64 << 20, Idle: true,
 		Now: func() int64 { return time.Now().UnixNano() },
 	})
 	if err != nil {
