@@ -146,14 +146,31 @@ func (b *Body) send(status int, piece []byte, last bool) {
 	}
 }
 
-// sendEncoded sends a whole body that has its header.
-func (b *Body) sendEncoded(status int, body []byte) {
+// sendEncoded sends a whole body in an encoding.
+func (b *Body) sendEncoded(status int, enc answer.Encoding, body []byte) {
+	h := b.W.Header()
+	if enc != answer.Identity {
+		h.Set("Content-Encoding", string(enc))
+	}
+	h.Set("Content-Length", strconv.Itoa(len(body)))
 	b.bound()
 	b.sendHeader(status)
 	if b.isHead {
 		return
 	}
 	if _, err := b.W.Write(body); err != nil {
+		b.Broken = true
+	}
+}
+
+// sendText decompresses a body and sends it, with its header.
+func (b *Body) sendText(status int, body *answer.Body) {
+	b.bound()
+	b.sendHeader(status)
+	if b.isHead {
+		return
+	}
+	if _, err := body.WriteTo(b.W); err != nil {
 		b.Broken = true
 	}
 }

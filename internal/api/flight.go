@@ -163,6 +163,7 @@ type recorded struct {
 	status int
 	header http.Header
 	body   []byte
+	kept   *answer.Body // the same, compressed; nil: it is not kept
 	// broken says that the response ended in the middle.
 	broken bool
 	// from and to lead to the one client of a large response; nil: the response is gathered. The client has

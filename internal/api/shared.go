@@ -49,7 +49,7 @@ func (c *call) serveShared() error {
 
 // lead returns what runs the request of a flight and keeps its answer.
 func (c *call) lead(f *flight) (run func()) {
-	r := &recorded{f: f, most: c.o.Answers.MaxAnswer(), header: http.Header{}, quota: model.Quota{Pool: c.o.Pool}}
+	r := &recorded{f: f, most: c.o.Answers.MaxText(), header: http.Header{}, quota: model.Quota{Pool: c.o.Pool}}
 	r.quota.Settle() // it never waits for memory
 	inner := c.newCall(c.d, c.e, r, c.r.Request.WithContext(f.ctx))
 	inner.leads, inner.r.Tenants = true, c.r.Tenants
@@ -93,8 +93,9 @@ func (c *call) keep(f *flight, r *recorded) {
 	for _, name := range []string{"Shale-Cost", "Content-Length"} {
 		header.Del(name)
 	}
+	r.kept = answer.NewBody(r.body)
 	c.o.Answers.Put(f.key, &answer.Answer{
-		Header: header, Body: r.body, Tenants: c.r.Tenants, Clock: f.clock, Reach: cost.Reach.Clone(), Computed: time.Now(),
+		Header: header, Body: r.kept, Tenants: c.r.Tenants, Clock: f.clock, Reach: cost.Reach.Clone(), Computed: time.Now(),
 	})
 }
 
@@ -113,20 +114,20 @@ func (c *call) sendKept(a *answer.Reading) {
 	for name, values := range a.Header {
 		to[name] = values
 	}
-	enc := answer.Identity
-	if len(a.Body) >= answer.MinEncoded {
-		enc = c.encoding()
-	}
-	body := a.Encode(enc)
-	if enc != answer.Identity {
-		to.Set("Content-Encoding", string(enc))
-	}
-	to.Set("Content-Length", strconv.Itoa(len(body)))
 	age := int64(time.Since(a.Computed) / time.Second)
 	to.Set("Age", strconv.FormatInt(age, 10))
 	c.out.cost = nil // the answer cost nothing
 	to.Set("Shale-Cost", "tier=answer, age="+strconv.FormatInt(age, 10))
-	c.out.sendEncoded(http.StatusOK, body)
+	enc := answer.Identity
+	if a.Body.Size >= answer.MinEncoded {
+		enc = c.encoding()
+	}
+	if body := a.Encoded(enc); body != nil {
+		c.out.sendEncoded(http.StatusOK, enc, body)
+		return
+	}
+	to.Set("Content-Length", strconv.Itoa(a.Body.Size))
+	c.out.sendText(http.StatusOK, a.Body)
 }
 
 // encoding returns the encoding that is best for the client.
@@ -149,6 +150,12 @@ func (c *call) sendRecorded(r *recorded) {
 		return
 	}
 	c.copyHeader(r)
+	if r.kept != nil && r.kept.Size >= answer.MinEncoded && c.out.accepts {
+		c.r.W.Header().Set("Content-Type", c.out.ContentType)
+		body, _ := r.kept.Encoded(answer.Gzip)
+		c.out.sendEncoded(r.status, answer.Gzip, body)
+		return
+	}
 	c.out.send(r.status, r.body, true)
 }
 

@@ -3,6 +3,7 @@ package answer
 import (
 	"bytes"
 	"crypto/sha256"
+	"io"
 	"net/http"
 	"strings"
 	"sync"
@@ -20,7 +21,7 @@ type Key [sha256.Size]byte
 // Answer is a successful response. Its content never changes.
 type Answer struct {
 	Header http.Header // without those that each request has of its own
-	Body   []byte
+	Body   *Body
 	// Tenants are those whose data it depends on, Clock is the number of the last change before it was
 	// computed, and Reach is what it depends on.
 	Tenants []string
@@ -28,9 +29,6 @@ type Answer struct {
 	Reach   *model.Reach
 	// Computed is when it was.
 	Computed time.Time
-
-	mu      sync.Mutex
-	encoded [len(encodings)][]byte
 }
 
 // Encoding is a name in the headers Accept-Encoding and Content-Encoding; "": the body as it is.
@@ -43,44 +41,76 @@ const (
 	Zstd     Encoding = "zstd"
 )
 
-var encodings = [...]Encoding{Gzip, Zstd}
-
 // MinEncoded is the size from which a body is compressed. Below it, the header of the encoding and its state
 // cost more than they save.
 const MinEncoded = 1400
 
-// Encode returns the body in an encoding. It makes each encoding once. grown is how many bytes the answer has
-// taken more.
-func (a *Answer) Encode(e Encoding) (body []byte, grown int64) {
-	if e == Identity {
-		return a.Body, 0
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for i, name := range encodings {
-		if name != e {
-			continue
-		}
-		if a.encoded[i] == nil {
-			a.encoded[i] = compress(e, a.Body)
-			grown = int64(cap(a.encoded[i]))
-		}
-		return a.encoded[i], grown
-	}
-	return a.Body, 0
+// Body is the body of a response, compressed by gzip, which most clients accept. Numbers at regular times
+// shrink to a tenth, so that the panels of a dashboard fit the tier. As they were, a day in steps of a minute
+// took so much room that each panel pushed out the next one.
+type Body struct {
+	// Size is that of the text.
+	Size int
+
+	text, gzip []byte // one of them
+
+	mu   sync.Mutex
+	zstd []byte // made when a client asks for it
 }
 
-func compress(e Encoding, body []byte) []byte {
-	out := bytes.NewBuffer(make([]byte, 0, len(body)/4))
-	if e == Zstd {
+// NewBody compresses a text, which it may keep.
+func NewBody(text []byte) *Body {
+	if len(text) < MinEncoded {
+		return &Body{Size: len(text), text: bytes.Clone(text)}
+	}
+	out := bytes.NewBuffer(make([]byte, 0, len(text)/8))
+	z := writers.Get().(*gzip.Writer)
+	defer writers.Put(z)
+	z.Reset(out)
+	_, _ = z.Write(text) // a buffer does not fail
+	_ = z.Close()
+	return &Body{Size: len(text), gzip: bytes.Clone(out.Bytes())}
+}
+
+var (
+	writers = sync.Pool{New: func() any { z, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed); return z }}
+	readers = sync.Pool{New: func() any { return new(gzip.Reader) }}
+)
+
+// Encoded returns the whole body in an encoding, or nil if it must be decompressed, by WriteTo. It makes an
+// encoding once. grown is how many bytes the body has taken more.
+func (b *Body) Encoded(e Encoding) (body []byte, grown int64) {
+	switch {
+	case e == Identity:
+		return b.text, 0
+	case e == Gzip || b.gzip == nil:
+		return b.gzip, 0
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.zstd == nil {
+		text := bytes.NewBuffer(make([]byte, 0, b.Size))
+		_, _ = b.WriteTo(text) // a buffer does not fail
 		// One goroutine and a small window: the encoder is made for one body.
 		z, _ := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithWindowSize(1<<20))
-		return bytes.Clone(z.EncodeAll(body, out.Bytes()))
+		b.zstd = bytes.Clone(z.EncodeAll(text.Bytes(), make([]byte, 0, len(b.gzip)+len(b.gzip)/4)))
+		grown = int64(cap(b.zstd))
 	}
-	z, _ := gzip.NewWriterLevel(out, gzip.BestSpeed)
-	_, _ = z.Write(body) // a buffer does not fail
-	_ = z.Close()
-	return bytes.Clone(out.Bytes())
+	return b.zstd, grown
+}
+
+// WriteTo writes the text, piece by piece.
+func (b *Body) WriteTo(w io.Writer) (int64, error) {
+	if b.gzip == nil {
+		n, err := w.Write(b.text)
+		return int64(n), err
+	}
+	z := readers.Get().(*gzip.Reader)
+	defer readers.Put(z)
+	if err := z.Reset(bytes.NewReader(b.gzip)); err != nil {
+		return 0, err
+	}
+	return z.WriteTo(w)
 }
 
 // answerBytes is about the memory of an answer besides its body and texts, with its places in the tier.
@@ -88,7 +118,7 @@ const answerBytes = 900
 
 // bytes returns the memory of an answer without encodings.
 func (a *Answer) bytes() int64 {
-	n := answerBytes + cap(a.Body)
+	n := answerBytes + cap(a.Body.text) + cap(a.Body.gzip)
 	for name, values := range a.Header {
 		n += len(name) + len(strings.Join(values, "")) + 64
 	}

@@ -30,7 +30,7 @@ type Ledger interface {
 
 // Options build a Tier.
 type Options struct {
-	// MaxBytes bounds all answers. A tenant may have a quarter, and one answer an eighth of it.
+	// MaxBytes bounds all answers. A tenant may have half, and one answer an eighth of it.
 	MaxBytes int64
 	// State knows what changes, and Causes are all the texts that it has for that.
 	State  State
@@ -40,8 +40,9 @@ type Options struct {
 	Registerer prometheus.Registerer
 }
 
-// maxAnswer bounds one answer, whatever the size of the tier. A larger response is sent as it is computed.
-const maxAnswer = 1 << 20
+// maxText bounds the text of one answer, whatever the size of the tier. A larger response is sent as it is
+// computed.
+const maxText = 4 << 20
 
 // Tier holds answers. It is safe for concurrent use. The answer that was used longest ago leaves first: of
 // its tenant if the tenant has its share, and of all otherwise.
@@ -89,8 +90,9 @@ func (t *Tier) Changed(at uint64, tenants []string, r *model.Reach) bool {
 	return t.o.State.Changed(at, tenants, r) != ""
 }
 
-// MaxAnswer returns the largest body that may be kept.
-func (t *Tier) MaxAnswer() int { return int(min(t.o.MaxBytes/8, maxAnswer)) }
+// MaxText returns the largest text that may be kept. Its compressed body must not take more than an eighth of
+// the tier, which the largest texts do not that shrink to a tenth.
+func (t *Tier) MaxText() int { return int(min(t.o.MaxBytes, maxText)) }
 
 // Joined counts a request that got the response to another one.
 func (t *Tier) Joined() { t.metrics.joined.Inc() }
@@ -146,7 +148,7 @@ func (t *Tier) read(e *entry) Reading {
 // Put keeps an answer if there is room for it.
 func (t *Tier) Put(k Key, a *Answer) {
 	bytes := a.bytes()
-	if len(a.Body) > t.MaxAnswer() {
+	if bytes > t.o.MaxBytes/8 {
 		return
 	}
 	t.mu.Lock()
@@ -177,7 +179,7 @@ func (t *Tier) grow(e *entry, bytes int64) {
 	}
 	o := t.owners[e.name]
 	o.bytes += bytes
-	for o.bytes > t.o.MaxBytes/4 {
+	for o.bytes > t.o.MaxBytes/2 {
 		t.evict(o.recent.Back().Value.(*entry))
 	}
 	// Answers that have left and are still being read take room, too.
@@ -208,9 +210,9 @@ func (t *Tier) drop(e *entry) {
 	}
 }
 
-// Encode returns the body in an encoding.
-func (r *Reading) Encode(enc Encoding) []byte {
-	body, grown := r.Answer.Encode(enc)
+// Encoded is [Body.Encoded].
+func (r *Reading) Encoded(enc Encoding) []byte {
+	body, grown := r.Body.Encoded(enc)
 	if grown > 0 && r.tier != nil {
 		r.tier.mu.Lock()
 		r.tier.grow(r.entry, grown)
