@@ -49,6 +49,8 @@ func panels(from time.Time) (paths []string) {
 func (w *faultWorld) watch(d time.Duration, want *sync.Map) (took []time.Duration) {
 	var mu sync.Mutex
 	var all sync.WaitGroup
+	var slowest time.Duration
+	var costs string
 	until := time.Now().Add(d)
 	for _, tenant := range panelTenants {
 		all.Go(func() {
@@ -56,7 +58,7 @@ func (w *faultWorld) watch(d time.Duration, want *sync.Map) (took []time.Duratio
 				from := w.days[i%len(w.days)]
 				for _, path := range panels(from) {
 					asked := time.Now()
-					status, text, _ := w.request(http.MethodGet, path, tenant, nil)
+					status, text, h := w.request(http.MethodGet, path, tenant, nil)
 					since := time.Since(asked)
 					var parsed struct {
 						Data struct{ Result json.RawMessage }
@@ -69,7 +71,9 @@ func (w *faultWorld) watch(d time.Duration, want *sync.Map) (took []time.Duratio
 						w.t.Errorf("%s has another result than before", path)
 					}
 					mu.Lock()
-					took = append(took, since)
+					if took = append(took, since); since > slowest {
+						slowest, costs = since, path+": "+h.Get("Shale-Cost")
+					}
 					mu.Unlock()
 				}
 				time.Sleep(panelPause)
@@ -78,6 +82,7 @@ func (w *faultWorld) watch(d time.Duration, want *sync.Map) (took []time.Duratio
 	}
 	all.Wait()
 	slices.Sort(took)
+	w.t.Logf("the slowest panel took %s: %s", slowest, costs)
 	return took
 }
 

@@ -30,7 +30,7 @@ type Proxy struct {
 	// Connections is the number of connections that were taken.
 	Connections atomic.Int64
 
-	to     string
+	to     atomic.Pointer[string]
 	l      net.Listener
 	faults atomic.Pointer[Faults]
 	done   sync.WaitGroup
@@ -47,8 +47,9 @@ func NewProxy(t testing.TB, to string) *Proxy {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &Proxy{Addr: l.Addr().String(), to: to, l: l, conns: make(map[net.Conn]bool)}
+	p := &Proxy{Addr: l.Addr().String(), l: l, conns: make(map[net.Conn]bool)}
 	p.faults.Store(&Faults{})
+	p.to.Store(&to)
 	p.done.Go(p.accept)
 	t.Cleanup(p.close)
 	return p
@@ -56,6 +57,12 @@ func NewProxy(t testing.TB, to string) *Proxy {
 
 // Inject replaces the faults. They apply to what is passed on from now on.
 func (p *Proxy) Inject(f Faults) { p.faults.Store(&f) }
+
+// Redirect ends all connections, and passes new ones to another address.
+func (p *Proxy) Redirect(to string) {
+	p.to.Store(&to)
+	p.Drop()
+}
 
 // Drop ends all connections.
 func (p *Proxy) Drop() {
@@ -98,7 +105,7 @@ func (p *Proxy) accept() {
 			_ = client.Close()
 			continue
 		}
-		server, err := net.Dial("tcp", p.to)
+		server, err := net.Dial("tcp", *p.to.Load())
 		if err != nil {
 			_ = client.Close()
 			continue
