@@ -21,8 +21,14 @@ func memcacheRooms() []room {
 			"memcache/stats": "servers are asked",
 			"terminal":       "the report is a table",
 		}, "advice knows no server of Shale, so that it serves people who run nothing else of it"},
+		{"memcache/router", map[string]string{
+			"memcache/hash":  "keys are placed as twemproxy places them",
+			"memcache/slab":  "an item that a server would refuse is known by its size",
+			"memcache/stats": "servers are asked for their limits",
+		}, "a router passes bytes on; it keeps no value, and knows nothing of what they are for"},
 		{"memcache/commands", map[string]string{
 			"memcache/advise": "it is a subcommand",
+			"memcache/router": "it is a subcommand",
 		}, "a group lists its subcommands"},
 		{"cache/memcached", map[string]string{
 			"cache":         "a tier keeps the contract",

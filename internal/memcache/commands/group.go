@@ -1,8 +1,12 @@
 package commands
 
-import "github.com/shaledb/shale/internal/memcache/advise"
+import (
+	"github.com/shaledb/shale/internal/memcache/advise"
+	"github.com/shaledb/shale/internal/memcache/router"
+)
 
 // Group has the subcommands of `shale memcached`.
 type Group struct {
 	Advise advise.Command `cmd:"" help:"Say where the memory of servers goes, and which options would hold more."`
+	Router router.Command `cmd:"" help:"Pass requests to the servers of their keys, in place of twemproxy."`
 }

@@ -9,7 +9,7 @@ import (
 
 // hashes are those of twemproxy, by the names of its configuration. Some are not what their names say:
 //
-//   - bytes are signed in one_at_a_time, hsieh (one of them) and all of fnv, so that those from 0x80 on are extended
+//   - bytes are signed in one_at_a_time, all of fnv and one of hsieh, so that those from 0x80 on are extended
 //   - crc16 keeps the bits that it shifts out, and crc32 has 15 bits
 //   - fnv1a_64 has 32 bits, and fnv1_64 has 64 of which the lower half counts
 //   - murmur has a seed that depends on the length
