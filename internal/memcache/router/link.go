@@ -184,8 +184,10 @@ func (l *link) dial() {
 		network = "unix"
 	}
 	conn, err := net.DialTimeout(network, l.b.server.Addr, timeout)
-	if err == nil {
-		l.b.learn(conn)
+	if err == nil && !l.b.learn(conn) {
+		// What it has been asked may still be answered, and must not be taken for another response.
+		_ = conn.Close()
+		conn, err = net.DialTimeout(network, l.b.server.Addr, timeout)
 	}
 	l.mu.Lock()
 	l.dialing = false
@@ -285,8 +287,9 @@ func (l *link) close() {
 	l.mu.Unlock()
 }
 
-// learn asks a server for the largest item that it takes. A server that does not say it has no limit here.
-func (b *backend) learn(conn net.Conn) {
+// learn asks a server for the largest item that it takes, and reports whether the connection can be used
+// after that. The limit of a server that does not say it is not known.
+func (b *backend) learn(conn net.Conn) (usable bool) {
 	c := stats.On(conn, b.server.Addr, settingsTimeout)
 	settings, err := c.Ask("settings")
 	if err == nil {
@@ -298,6 +301,7 @@ func (b *backend) learn(conn net.Conn) {
 	}
 	_ = conn.SetDeadline(time.Time{}) // an error shows at the next use
 	b.learnOnce.Do(func() { close(b.learned) })
+	return err == nil || errors.Is(err, stats.ErrUnsupported)
 }
 
 // responses reads responses and hands them to their requests, until an error. It returns the request whose

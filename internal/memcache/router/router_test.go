@@ -321,6 +321,22 @@ func TestFaults(t *testing.T) {
 	}
 }
 
+// TestSlowStart: a server takes longer to name its limit than the router waits for it. That response is not
+// taken for one of a request.
+func TestSlowStart(t *testing.T) {
+	proxy := memcachetest.NewProxy(t, memcacheds(t, 1)[0])
+	proxy.Inject(memcachetest.Faults{Delay: settingsTimeout + 200*time.Millisecond})
+	addr, _, log := start(t, "", proxy.Addr)
+	c := dial(t, addr)
+	if _, err := io.WriteString(c, "set k 0 0 1\r\nx\r\nget k\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	c.expect("a slow server", "STORED\r\nVALUE k 0 1\r\nx\r\nEND\r\n")
+	if lines := log.lines(); lines != nil {
+		t.Errorf("%v", lines)
+	}
+}
+
 // TestEjection: after two failures a server is left out, and its keys are on the others.
 func TestEjection(t *testing.T) {
 	servers := []*memcachetest.Server{memcachetest.Start(t), memcachetest.Start(t), memcachetest.Start(t)}
