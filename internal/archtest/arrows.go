@@ -60,7 +60,10 @@ func rooms() []room {
 		{"read/results", nil, "results are kept by what was asked; it never knows how they are computed"},
 		{"read/promql", map[string]string{"read": callsRead, "read/results": "values of nodes are kept"}, language},
 		{"bill", nil, "budgets and prices count requests and bytes, wherever they come from"},
-		{"auth", nil, "a token has rights and tenants, whatever endpoints there are"},
+		{"auth", map[string]string{
+			"auth/issuer": "a JWT is verified with the keys of its issuer",
+		}, "a token has rights and tenants, whatever endpoints there are"},
+		{"auth/issuer", nil, "a claim is a word with a signature; what it lets in is for auth"},
 		{"auth/certs", nil, "a handshake proves a name; what the name may do is for auth"},
 		{"store/changes", nil, "changes are numbers by tenant and time; who makes them and who asks does not matter"},
 		{"api/answer", nil, "an answer is bytes and what they depend on; how it was computed does not matter"},

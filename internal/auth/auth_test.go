@@ -72,12 +72,14 @@ func (w *world) ask(needs Right, method string, header ...string) *httptest.Resp
 	return rec
 }
 
+func basicOf(user, password string) string {
+	return base64.StdEncoding.EncodeToString([]byte(user + ":" + password))
+}
+
 // TestProtect: which requests get in, as which tenant, and what the others learn.
 func TestProtect(t *testing.T) {
 	w := newWorld(t)
-	basic := func(user, password string) string {
-		return "Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+password))
-	}
+	basic := func(user, password string) string { return "Basic " + basicOf(user, password) }
 	const tenant = model.TenantHeader
 	for _, test := range []struct {
 		name   string
@@ -248,7 +250,7 @@ func FuzzHeader(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, header, tenant string) {
 		h := http.Header{"Authorization": {header}, http.CanonicalHeaderKey(model.TenantHeader): {tenant}}
-		grant, denied := k.admit(h, nil, Read, time.Now())
+		grant, denied := k.admit(context.Background(), h, nil, Read, time.Now())
 		token, _ := tokenOf(http.Header{"Authorization": {header}})
 		if in := denied == nil; in != (token == "shale_t" && (tenant == "a" || tenant == "" || strings.Trim(tenant, "|a") == "" && !strings.Contains("|"+tenant+"|", "||") && !strings.Contains(tenant, "aa"))) {
 			t.Errorf("%q of %q: %v, %v", header, tenant, grant, denied)
@@ -264,7 +266,7 @@ func BenchmarkAdmit(b *testing.B) {
 	h := http.Header{"Authorization": {"Bearer shale_r"}, http.CanonicalHeaderKey(model.TenantHeader): {"b"}}
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, denied := k.admit(h, nil, Read, time.Now()); denied != nil {
+		if _, denied := k.admit(context.Background(), h, nil, Read, time.Now()); denied != nil {
 			b.Fatal(denied)
 		}
 	}

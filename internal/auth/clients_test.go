@@ -80,7 +80,7 @@ func TestCertificates(t *testing.T) {
 		for name, values := range test.header {
 			h[http.CanonicalHeaderKey(name)] = values
 		}
-		g, denied := w.keys.Load().admit(h, test.state, test.needs, time.Now())
+		g, denied := w.keys.Load().admit(t.Context(), h, test.state, test.needs, time.Now())
 		who, reason := "", ""
 		if g != nil {
 			who = g.Name

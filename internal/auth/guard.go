@@ -8,12 +8,14 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
+	"github.com/shaledb/shale/internal/auth/issuer"
 	"github.com/shaledb/shale/internal/model"
 )
 
@@ -36,6 +38,7 @@ type Guard struct {
 	read    fileState
 	refused *prometheus.CounterVec
 	fresh   prometheus.Gauge
+	issuer  *issuer.Metrics
 }
 
 // fileState tells whether a file has changed.
@@ -53,13 +56,13 @@ func New(o Options) (*Guard, error) {
 		o.Audit = o.Logger
 	}
 	f := promauto.With(o.Registerer)
-	g := &Guard{o: o,
+	g := &Guard{o: o, issuer: issuer.NewMetrics(o.Registerer),
 		refused: f.NewCounterVec(prometheus.CounterOpts{
-			Name: "shale_auth_refused_total", Help: "Requests that were refused, by reason: missing (there is neither a token nor a certificate), invalid, expired, right (the client lacks it), tenant (the client is not for it).",
+			Name: "shale_auth_refused_total", Help: "Requests that were refused, by reason: missing (no token or certificate), invalid, expired, right (the client lacks it), tenant (the client is not for it), unreachable (the issuer of a JWT is).",
 		}, []string{"reason"}),
 		fresh: f.NewGauge(prometheus.GaugeOpts{Name: "shale_auth_reload_success", Help: "Whether the last reading of the file of tokens succeeded; while it is 0, the tokens from before count."}),
 	}
-	for _, reason := range []string{missing, invalid, expired, right, tenant} {
+	for _, reason := range []string{missing, invalid, expired, right, tenant, unreachable} {
 		g.refused.WithLabelValues(reason)
 	}
 	return g, g.load()
@@ -93,6 +96,15 @@ func (g *Guard) load() (err error) {
 	if err != nil {
 		return err
 	}
+	if k.oidc != nil {
+		var before *identities
+		if old := g.keys.Load(); old != nil {
+			before = old.oidc
+		}
+		if err := k.oidc.open(before, g.o.Now, g.issuer); err != nil {
+			return fmt.Errorf("oidc: %w", err)
+		}
+	}
 	g.keys.Store(k)
 	return nil
 }
@@ -100,6 +112,9 @@ func (g *Guard) load() (err error) {
 // Watch reads the file again when it has changed, looking each interval, and at once when hurry says so. It
 // returns when the context ends.
 func (g *Guard) Watch(ctx context.Context, interval time.Duration, hurry <-chan os.Signal) {
+	var fetching sync.WaitGroup
+	fetching.Go(func() { g.fetchKeys(ctx, interval) })
+	defer fetching.Wait()
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	for {
@@ -127,6 +142,24 @@ func (g *Guard) Watch(ctx context.Context, interval time.Duration, hurry <-chan 
 	}
 }
 
+// fetchKeys fetches the keys of the issuer when they are due, until the context ends.
+func (g *Guard) fetchKeys(ctx context.Context, interval time.Duration) {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		if d := g.keys.Load().oidc; d != nil {
+			if err := d.Refresh(ctx); err != nil && ctx.Err() == nil {
+				g.o.Logger.Warn("cannot fetch the keys of the issuer: those from before count for a day", "issuer", d.URL, "err", err)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
 // Protect returns a handler that lets requests through that have a right. Those for deletions and for the
 // administration go to the log, refused or not.
 func (g *Guard) Protect(needs Right, next http.Handler) http.Handler {
@@ -139,7 +172,7 @@ func (g *Guard) Protect(needs Right, next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		grant, denied := g.keys.Load().admit(r.Header, r.TLS, needs, g.o.Now())
+		grant, denied := g.keys.Load().admit(r.Context(), r.Header, r.TLS, needs, g.o.Now())
 		audited := needs == Delete || needs == Admin && r.URL.Path != "/metrics"
 		if denied == nil && audited {
 			seen := &statusWriter{ResponseWriter: w}
@@ -158,6 +191,9 @@ func (g *Guard) Protect(needs Right, next http.Handler) http.Handler {
 		}
 		if denied.Status == http.StatusUnauthorized {
 			w.Header()["Www-Authenticate"] = []string{`Bearer realm="shale"`, `Basic realm="shale", charset="UTF-8"`}
+		}
+		if denied.Status == http.StatusServiceUnavailable {
+			w.Header().Set("Retry-After", "10")
 		}
 		http.Error(w, denied.Error(), denied.Status)
 	})

@@ -34,6 +34,7 @@ type Grant struct {
 const (
 	byToken       = "token"
 	byCertificate = "certificate"
+	byJWT         = "JWT"
 )
 
 // May reports whether the grant has a right.
@@ -46,6 +47,7 @@ func (g *Grant) String() string { return fmt.Sprintf("the %s %q", g.by, g.Name) 
 type Keys struct {
 	bySum  map[[sha256.Size]byte]*Grant
 	byName map[string]*Grant // by a name of the certificate
+	oidc   *identities       // nil: no JWT is accepted
 }
 
 // fileToken is a token as the file has it.
@@ -63,12 +65,13 @@ func ParseKeys(text []byte) (*Keys, error) {
 	var file struct {
 		Tokens  []fileToken  `yaml:"tokens"`
 		Clients []fileClient `yaml:"clients"`
+		OIDC    *fileOIDC    `yaml:"oidc"`
 	}
 	if len(text) > maxFileBytes {
 		return nil, fmt.Errorf("expected at most %d bytes, got %d", maxFileBytes, len(text))
 	}
 	if err := yaml.UnmarshalWithOptions(text, &file, yaml.DisallowUnknownField()); err != nil {
-		return nil, fmt.Errorf("expected lists under the keys tokens and clients: %s", yaml.FormatError(err, false, false))
+		return nil, fmt.Errorf("expected lists under the keys tokens and clients, and the key oidc: %s", yaml.FormatError(err, false, false))
 	}
 	if n := max(len(file.Tokens), len(file.Clients)); n > maxTokens {
 		return nil, fmt.Errorf("expected at most %d tokens and clients each, got %d", maxTokens, n)
@@ -93,6 +96,12 @@ func ParseKeys(text []byte) (*Keys, error) {
 			return nil, fmt.Errorf("client %d (%.60q): has the name %.160q of %.60q", i+1, g.Name, key, other.Name)
 		}
 		k.byName[key] = g
+	}
+	if file.OIDC != nil {
+		var err error
+		if k.oidc, err = file.OIDC.identities(); err != nil {
+			return nil, fmt.Errorf("oidc: %w", err)
+		}
 	}
 	return k, nil
 }

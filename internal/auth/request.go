@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"context"
 	"crypto/tls"
 	"encoding/base64"
 	"errors"
@@ -18,7 +19,7 @@ const maxHeader = 8 << 10
 
 // Denied is the refusal of a request.
 type Denied struct {
-	// Status is 401 if another token may help, and 403 if this one is known.
+	// Status is 401 if another token may help, 403 if this one is known, and 503 if that cannot be told now.
 	Status int
 	// Reason is a word for metrics.
 	Reason string
@@ -35,6 +36,8 @@ const (
 	expired = "expired"
 	right   = "right"
 	tenant  = "tenant"
+	// The issuer of a JWT cannot be reached, and its keys are not known.
+	unreachable = "unreachable"
 )
 
 func unknown(reason, text string) *Denied { return &Denied{http.StatusUnauthorized, reason, text} }
@@ -67,11 +70,11 @@ func tokenOf(h http.Header) (string, *Denied) {
 
 // admit finds the grant of a request, and checks it. It names the first tenant of the grant in a request that
 // names none. A certificate counts only in a request without a token.
-func (k *Keys) admit(h http.Header, state *tls.ConnectionState, needs Right, now time.Time) (g *Grant, denied *Denied) {
+func (k *Keys) admit(ctx context.Context, h http.Header, state *tls.ConnectionState, needs Right, now time.Time) (g *Grant, denied *Denied) {
 	if c := certificateOf(state); c != nil && len(h["Authorization"]) == 0 {
 		g, denied = k.admitCertificate(c, now)
 	} else {
-		g, denied = k.admitToken(h, now)
+		g, denied = k.admitToken(ctx, h, now)
 	}
 	if denied != nil {
 		return g, denied
@@ -86,13 +89,15 @@ func (k *Keys) admit(h http.Header, state *tls.ConnectionState, needs Right, now
 }
 
 // admitToken finds the grant of the token of a request.
-func (k *Keys) admitToken(h http.Header, now time.Time) (*Grant, *Denied) {
+func (k *Keys) admitToken(ctx context.Context, h http.Header, now time.Time) (*Grant, *Denied) {
 	token, denied := tokenOf(h)
 	if denied != nil {
 		return nil, denied
 	}
 	g := k.Find(token)
 	switch {
+	case g == nil && k.oidc != nil && isJWT(token):
+		return k.oidc.admit(ctx, token)
 	case g == nil:
 		return nil, unknown(invalid, "the token is not known")
 	case !g.expires.IsZero() && !now.Before(g.expires):
