@@ -31,25 +31,25 @@ type importCmd struct {
 }
 
 type importTSDBCmd struct {
-	Source      string          `arg:"" help:"Data folder of a Prometheus, one block, or the bucket of a Thanos or Mimir: a folder, or a URL such as s3://NAME/PREFIX?region=REGION."`
-	Address     string          `default:"http://127.0.0.1:9480" placeholder:"URL" help:"Server to import to."`
-	Tenant      string          `placeholder:"NAME" help:"Tenant to import as (X-Scope-OrgID). Default: for a bucket of Mimir the tenants of its folders, else the server's default."`
-	Token       string          `name:"token-file" env:"SHALE_TOKEN_FILE" placeholder:"FILE" help:"File with the token that the server requires."`
-	Start       string          `placeholder:"TIME" help:"Leave out samples before this time."`
-	End         string          `placeholder:"TIME" help:"Leave out samples from this time on."`
-	DropLabel   []string        `placeholder:"NAME" help:"Do not add this external label of Thanos, such as that of replicas. May be repeated."`
-	Verify      bool            `help:"Read every sample back over remote read, and compare it bit for bit."`
-	State       string          `default:"shale-import.state" type:"path" placeholder:"FILE" help:"File that records what is acknowledged. With it the next run goes on where this one stopped."`
-	WorkDir     string          `type:"existingdir" placeholder:"DIR" help:"Folder for the block that is downloaded from a URL. Default: the folder for temporary files."`
-	Concurrency int             `default:"4" placeholder:"N" help:"Requests at one time."`
-	Patience    config.Duration `default:"10m" placeholder:"TIME" help:"How long to wait for a server that is away, is overloaded or refuses for now."`
-	DryRun      bool            `help:"List the blocks and their samples, and send nothing."`
-	JSON        bool            `name:"json" help:"Print the report as JSON."`
-	Quiet       bool            `help:"Show no progress."`
+	Source        string `arg:"" help:"Data folder of a Prometheus, one block, or the bucket of a Thanos or Mimir: a folder, or a URL such as s3://NAME/PREFIX?region=REGION."`
+	Address       string `default:"http://127.0.0.1:9480" placeholder:"URL" help:"Server to import to."`
+	Tenant        string `placeholder:"NAME" help:"Tenant to import as (X-Scope-OrgID). Default: for a bucket of Mimir the tenants of its folders, else the server's default."`
+	client.Access `embed:""`
+	Start         string          `placeholder:"TIME" help:"Leave out samples before this time."`
+	End           string          `placeholder:"TIME" help:"Leave out samples from this time on."`
+	DropLabel     []string        `placeholder:"NAME" help:"Do not add this external label of Thanos, such as that of replicas. May be repeated."`
+	Verify        bool            `help:"Read every sample back over remote read, and compare it bit for bit."`
+	State         string          `default:"shale-import.state" type:"path" placeholder:"FILE" help:"File that records what is acknowledged. With it the next run goes on where this one stopped."`
+	WorkDir       string          `type:"existingdir" placeholder:"DIR" help:"Folder for the block that is downloaded from a URL. Default: the folder for temporary files."`
+	Concurrency   int             `default:"4" placeholder:"N" help:"Requests at one time."`
+	Patience      config.Duration `default:"10m" placeholder:"TIME" help:"How long to wait for a server that is away, is overloaded or refuses for now."`
+	DryRun        bool            `help:"List the blocks and their samples, and send nothing."`
+	JSON          bool            `name:"json" help:"Print the report as JSON."`
+	Quiet         bool            `help:"Show no progress."`
 }
 
 type importWhisperCmd struct {
-	Token                 string `name:"token-file" env:"SHALE_TOKEN_FILE" placeholder:"FILE" help:"File with the token that the server requires."`
+	client.Access         `embed:""`
 	whisperimport.Command `embed:""`
 }
 
@@ -57,7 +57,7 @@ type importWhisperCmd struct {
 func (c *importWhisperCmd) Run(ctx context.Context, p *process) error {
 	s := whisperimport.Surroundings{Out: p.stdout, Progress: p.progress()}
 	var err error
-	if s.Server, err = newServer(c.Address, c.Tenant, c.Token); err != nil {
+	if s.Server, err = newServer(c.Address, c.Tenant, &c.Access); err != nil {
 		return usageError{fmt.Errorf("--address: %q is not a URL such as http://127.0.0.1:9480", c.Address)}
 	}
 	if c.Concurrency < 1 {
@@ -112,7 +112,7 @@ func (c *importTSDBCmd) Run(ctx context.Context, p *process) error {
 	if err != nil {
 		return usageError{err}
 	}
-	server, err := newServer(c.Address, c.Tenant, c.Token)
+	server, err := newServer(c.Address, c.Tenant, &c.Access)
 	if err != nil {
 		return usageError{fmt.Errorf("--address: %q is not a URL such as http://127.0.0.1:9480", c.Address)}
 	}

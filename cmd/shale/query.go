@@ -111,30 +111,27 @@ func (q *queryCmd) emptiness(p *process, server *client.Server, now, start, end 
 
 // serverFlags names the server that a command queries.
 type serverFlags struct {
-	URL     string          `name:"url" default:"http://127.0.0.1:9480" placeholder:"URL" help:"Server to query; any with the Prometheus API or, with --logs, the Loki API."`
-	Tenant  string          `placeholder:"NAME" help:"Tenant to query (X-Scope-OrgID)."`
-	Token   string          `name:"token-file" env:"SHALE_TOKEN_FILE" placeholder:"FILE" help:"File with the token that the server requires."`
-	Timeout config.Duration `default:"2m" placeholder:"TIME" help:"How long to wait for the response."`
+	URL           string `name:"url" default:"http://127.0.0.1:9480" placeholder:"URL" help:"Server to query; any with the Prometheus API or, with --logs, the Loki API."`
+	Tenant        string `placeholder:"NAME" help:"Tenant to query (X-Scope-OrgID)."`
+	client.Access `embed:""`
+	Timeout       config.Duration `default:"2m" placeholder:"TIME" help:"How long to wait for the response."`
 }
 
-func (f *serverFlags) server() (*client.Server, error) { return newServer(f.URL, f.Tenant, f.Token) }
+func (f *serverFlags) server() (*client.Server, error) { return newServer(f.URL, f.Tenant, &f.Access) }
 
 // deadline bounds all requests of a command by --timeout.
 func (f *serverFlags) deadline(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, f.Timeout.Std(), fmt.Errorf("no response within %s (--timeout)", f.Timeout))
 }
 
-// newServer returns the server that the flags --url, --tenant and --token-file name.
-func newServer(text, tenant string, token string) (*client.Server, error) {
+// newServer returns the server that the flags --url and --tenant name, with what lets this command in.
+func newServer(text, tenant string, access *client.Access) (*client.Server, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return nil, fmt.Errorf("--url: %q is not a URL such as http://127.0.0.1:9480", text)
 	}
 	server := &client.Server{URL: text, Tenant: tenant, Header: http.Header{"User-Agent": {"shale/" + version}}}
-	if err := server.Authorize(token); err != nil {
-		return nil, fmt.Errorf("--token-file: %w", err)
-	}
-	return server, nil
+	return server, server.Allow(access)
 }
 
 // onlyForBills refuses flags that a bill has no use for.

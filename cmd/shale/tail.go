@@ -16,13 +16,13 @@ import (
 type tailCmd struct {
 	Expr string `arg:"" name:"logql" help:"The lines to follow: a selector with filters and parsers."`
 
-	URL    string          `name:"url" default:"http://127.0.0.1:9480" placeholder:"URL" help:"Server to follow; any with the Loki API."`
-	Since  config.Duration `placeholder:"TIME" help:"First show the lines of this long before now. Default: show only new lines."`
-	Limit  int             `default:"100" placeholder:"N" help:"With --since: maximum number of older lines."`
-	Delay  config.Duration `placeholder:"TIME" help:"Hold lines back for this long (at most 5s), so that late lines appear in order."`
-	Format string          `short:"o" enum:"table,raw,jsonl" default:"table" placeholder:"FORMAT" help:"Output: table (time, labels, line), raw (lines only) or jsonl."`
-	Tenant string          `placeholder:"NAME" help:"Tenant to follow (X-Scope-OrgID)."`
-	Token  string          `name:"token-file" env:"SHALE_TOKEN_FILE" placeholder:"FILE" help:"File with the token that the server requires."`
+	URL           string          `name:"url" default:"http://127.0.0.1:9480" placeholder:"URL" help:"Server to follow; any with the Loki API."`
+	Since         config.Duration `placeholder:"TIME" help:"First show the lines of this long before now. Default: show only new lines."`
+	Limit         int             `default:"100" placeholder:"N" help:"With --since: maximum number of older lines."`
+	Delay         config.Duration `placeholder:"TIME" help:"Hold lines back for this long (at most 5s), so that late lines appear in order."`
+	Format        string          `short:"o" enum:"table,raw,jsonl" default:"table" placeholder:"FORMAT" help:"Output: table (time, labels, line), raw (lines only) or jsonl."`
+	Tenant        string          `placeholder:"NAME" help:"Tenant to follow (X-Scope-OrgID)."`
+	client.Access `embed:""`
 }
 
 // Help teaches the command by examples.
@@ -46,7 +46,7 @@ range that was replayed.`
 
 // Run shows lines until the process is told to end.
 func (t *tailCmd) Run(ctx context.Context, p *process) error {
-	server, err := newServer(t.URL, t.Tenant, t.Token)
+	server, err := newServer(t.URL, t.Tenant, &t.Access)
 	switch {
 	case err != nil:
 		return usageError{err}

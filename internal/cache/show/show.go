@@ -26,6 +26,8 @@ const cachePath = "/api/v1/cache"
 type Server struct {
 	URL     string          `name:"url" default:"http://127.0.0.1:9480" placeholder:"URL" help:"Server to ask."`
 	Timeout config.Duration `default:"30s" placeholder:"TIME" help:"How long to wait for the response."`
+
+	client.Access `embed:""`
 }
 
 // Validate returns what is wrong with the flags.
@@ -40,6 +42,9 @@ func (f *Server) Validate() error {
 // get asks the server for a document.
 func (f *Server) get(ctx context.Context, path string, form url.Values, patience time.Duration) ([]byte, error) {
 	server := &client.Server{URL: f.URL}
+	if err := server.Allow(&f.Access); err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("no response within %s (--timeout)", patience))
 	defer cancel()
 	body, err := server.Get(ctx, path, form)
