@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -22,6 +23,8 @@ import (
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/read"
 	shalepromql "github.com/shaledb/shale/internal/read/promql"
+	"github.com/shaledb/shale/internal/write/promwrite"
+	"github.com/shaledb/shale/internal/write/replicas"
 )
 
 // subqueryStep is the step of subqueries without one.
@@ -162,4 +165,26 @@ func runtimeInfo(c *config.Config, started time.Time) prom.RuntimeInfo {
 		GoroutineCount: runtime.NumGoroutine(), GOMAXPROCS: runtime.GOMAXPROCS(0), GOMEMLIMIT: debug.SetMemoryLimit(-1),
 		StorageRetention: config.Duration(c.Retention).String(),
 	}
+}
+
+// replicasFile has the elected replicas of HA pairs, in the data folder.
+const replicasFile = "REPLICAS"
+
+// electReplicas returns what elects replicas of HA pairs, or nil. stop saves the elected ones.
+func electReplicas(c *config.Config, e *Engine, registry *prometheus.Registry, log *slog.Logger) (elector promwrite.Elector, stop func(), err error) {
+	if !c.HA.On() {
+		return nil, func() {}, nil
+	}
+	fs := e.o.FS
+	t, err := replicas.Open(replicas.Options{Settings: c.Replicas, FS: fs, File: fs.PathJoin(e.o.DataDir, replicasFile), Registerer: registry, Logger: log})
+	if err != nil {
+		return nil, nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var done sync.WaitGroup
+	done.Go(func() { t.Run(ctx) })
+	return t, sync.OnceFunc(func() {
+		cancel()
+		done.Wait()
+	}), nil
 }

@@ -38,6 +38,8 @@ type servers struct {
 	graphite *graphite.Listener
 	policies *policies
 	carbon   carbon
+	// stopElections saves which replicas are elected; nil before the store is open.
+	stopElections func()
 	doorkeepers
 	mounted []string // rows of the table of scopes
 	failed  chan error
@@ -158,7 +160,12 @@ func (s *servers) mount(c config.Config, e *Engine, registry *prometheus.Registr
 	mux := newGuardedMux(s.guard)
 	s.http.admin.Routes(mux)
 	mux.Handle(graphite.HTTPPath, graphite.NewHTTP(e.Path(), s.carbon.rules(), registry))
-	mux.Handle(promwrite.Path, promwrite.New(e.Path(), registry))
+	elector, stopElections, err := electReplicas(&c, e, registry, log)
+	if err != nil {
+		return err
+	}
+	s.stopElections = stopElections
+	mux.Handle(promwrite.Path, promwrite.NewElecting(e.Path(), elector, registry))
 	shared := apiOptions(c, registry, log)
 	shared.Budgets = budgets(&c, e, registry)
 	shared.Answers = keepAnswers(&c, e, registry)
@@ -205,6 +212,9 @@ func (s *servers) drain() error {
 	// The server does not know the connections that follow lines.
 	errs = append(errs, s.http.closeLogs())
 	s.http.drain(s.http.server)
+	if s.stopElections != nil {
+		s.stopElections()
+	}
 	if s.http.names != nil {
 		errs = append(errs, s.http.names.Close())
 	}

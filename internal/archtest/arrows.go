@@ -92,7 +92,7 @@ func rooms() []room {
 		{"client", nil, "a client judges a server from outside, so it never imports the engine"},
 		{"terminal", nil, "text for people is made of bytes and labels, wherever they come from"},
 		{"terminal/plot", nil, "a chart is made of numbers, wherever they come from"},
-		{"config", withLocation(withServers(settings("api", "bill", "cache/ssd", "read/graphite/names", "read/graphite/policy", "read/promql", "read/results", "store/compact", "store/head", "store/retention", "write", "write/graphite/rules", "write/logs"))), "settings are plain values; app carries them into the rooms"},
+		{"config", withLocation(withServers(settings("api", "bill", "cache/ssd", "read/graphite/names", "read/graphite/policy", "read/promql", "read/results", "store/compact", "store/head", "store/retention", "write", "write/graphite/rules", "write/logs", "write/replicas"))), "settings are plain values; app carries them into the rooms"},
 		{"archtest", nil, "the rules of the house stand outside it"},
 	})
 }
@@ -266,7 +266,8 @@ func writeRooms() []room {
 			"write/graphite/aggregate": "points are given to their aggregates",
 			"write/graphite/rules":     "rules are applied in the order of carbon",
 		}, "the receiver declares what it asks; rules never know a protocol"},
-		{"write/promwrite", receiver("write/body", "write/receive", "write/wire"), protocol},
+		{"write/promwrite", receiver("write/body", "write/receive", "write/replicas", "write/wire"), protocol},
+		{"write/replicas", nil, "a replica is a name with a time; its samples are for the receiver"},
 		{"write/lokipush", receiver("write/body", "write/receive", "write/logs", "write/wire"), protocol},
 		{"write/otlp", receiver("write/body", "write/receive", "write/logs", "write/wire"), protocol},
 	}
@@ -325,6 +326,7 @@ func receiver(shared ...string) map[string]string {
 		"write/logs":            "streams and lines are the same in every protocol of logs",
 		"write/receive":         "admission, bodies and responses are the same for all receivers",
 		"write/wire":            "protobuf is read in place",
+		"write/replicas":        "of the replicas of an HA pair one is stored",
 		"write/graphite/pickle": "the pickle listener decodes pickles",
 	}
 	may := map[string]string{"write": "a receiver turns bytes into batches and pushes them"}

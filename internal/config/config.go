@@ -18,6 +18,7 @@ import (
 	"github.com/shaledb/shale/internal/write"
 	carbonrules "github.com/shaledb/shale/internal/write/graphite/rules"
 	"github.com/shaledb/shale/internal/write/logs"
+	"github.com/shaledb/shale/internal/write/replicas"
 )
 
 // Config holds every setting. The command line, the environment, the file and the table in docs/operations.md
@@ -49,6 +50,9 @@ type Config struct {
 	Retention time.Duration `name:"retention" type:"time" default:"30d" placeholder:"TIME" help:"How long to keep samples and log lines, by their own timestamps. 0: keep everything."`
 	// Series that no rule matches are kept for Retention.
 	RetentionRules retention.List `name:"retention-rules" default:"" placeholder:"RULES" help:"Exceptions from retention: a list of rules such as [{tenant: team-a, signal: logs, match: '{env=\"dev\"}', keep: 3d}]. The first rule that matches a series counts. Fields other than keep may be left out; keep 0 means forever."`
+
+	HA       Switch            `name:"ha.deduplicate" default:"off" placeholder:"on|off" help:"Store one replica of each HA pair of Prometheus servers: of series with the labels ha.cluster-label and ha.replica-label, those of the elected replica only."`
+	Replicas replicas.Settings `embed:""`
 
 	// The settings of the rooms, which take them as they are.
 	Write    write.Limits `embed:""`

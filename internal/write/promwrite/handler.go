@@ -18,14 +18,18 @@ const Path = "/api/v1/write"
 type Handler struct {
 	sink    receive.Sink
 	server  *receive.Server
+	elector Elector // nil: all replicas are stored
 	pools   *pools
 	metrics *receive.Metrics
 }
 
-// New returns a handler that registers its metrics with reg, which may be nil.
-func New(sink receive.Sink, reg prometheus.Registerer) *Handler {
+// New returns a handler that stores all replicas. It registers its metrics with reg, which may be nil.
+func New(sink receive.Sink, reg prometheus.Registerer) *Handler { return NewElecting(sink, nil, reg) }
+
+// NewElecting returns a handler that stores one replica of each HA pair.
+func NewElecting(sink receive.Sink, elector Elector, reg prometheus.Registerer) *Handler {
 	m := newMetrics(reg)
-	return &Handler{sink: sink, server: receive.New(sink, body.New("remote write", "samples"), forms, m), pools: newPools(), metrics: m}
+	return &Handler{elector: elector, sink: sink, server: receive.New(sink, body.New("remote write", "samples"), forms, m), pools: newPools(), metrics: m}
 }
 
 // ServeHTTP handles one request. It responds with 204 when everything is durable, with 400, counts and
@@ -49,13 +53,18 @@ func (h *Handler) store(r *receive.Request, f form) (receive.Response, error) {
 	b := h.sink.Batch(r.Tenant, model.Metrics)
 	defer h.sink.Recycle(b)
 	w.start(f.version, r.Body, h.sink.Seed(), h.sink.Limits(), b, r.Reserve)
+	w.election.start(h.elector, r.Tenant)
 	if err := w.walk(); err != nil {
 		return receive.Response{}, err
+	}
+	if h.elector != nil {
+		w.cutRepeated()
 	}
 	stored, left, err := r.Push(b, w.left)
 	if err != nil {
 		return receive.Response{Stored: stored}, err
 	}
+	w.election.stored()
 	for i := range w.metadata {
 		m := &w.metadata[i]
 		h.sink.Metadata(r.Tenant, m.family.slice(r.Body), m.typ.word(), m.help.slice(r.Body), m.unit.slice(r.Body))

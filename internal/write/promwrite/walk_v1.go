@@ -88,6 +88,12 @@ func (w *walker) seriesV1(p, end int) error {
 	if !s.named {
 		w.dropSeries(&s, write.ReasonLabels, func() string { return "the series has no metric name" })
 	}
+	if w.election.elector != nil && w.hasRows(&s) {
+		var stored bool
+		if labels, stored = w.electPlain(&s, labels); !stored && len(w.pending) == 0 {
+			return nil
+		}
+	}
 	w.reportLeftOut(labels)
 	if !w.hasRows(&s) {
 		return nil

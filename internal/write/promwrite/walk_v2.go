@@ -172,6 +172,9 @@ func (w *walker) referenced(s *seriesWalk) (reason string, why func() string) {
 			return write.ReasonReference, outside(ref, len(y.symbols))
 		}
 	}
+	if w.election.elector != nil && !w.electReferenced(s) {
+		return "", nil
+	}
 	if reason, why = w.expand(); reason != "" {
 		return reason, why
 	}

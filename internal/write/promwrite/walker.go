@@ -42,6 +42,7 @@ type walker struct {
 	histogram nativeHistogram
 	buckets   int
 	symbolic  symbolic
+	election  election
 
 	// reserve reserves memory before it is used. reserved is the total so far.
 	reserve  func(bytes int64) error
@@ -168,12 +169,17 @@ func (w *walker) dropSeries(s *seriesWalk, reason string, why func() string) {
 	if n.Total() == 0 {
 		return
 	}
+	w.truncate(s)
+	w.leaveOut(reason, n, why)
+}
+
+// truncate removes the rows of the series from the batch.
+func (w *walker) truncate(s *seriesWalk) {
 	b := w.batch
 	b.Samples.Truncate(s.samples)
 	b.Samples.Bytes = b.Samples.Bytes[:s.sampleBytes]
 	b.Exemplars.Truncate(s.exemplars)
 	b.Exemplars.Bytes = b.Exemplars.Bytes[:s.exemplarBytes]
-	w.leaveOut(reason, n, why)
 }
 
 // closeSeries ends the series and gives its rows the key.

@@ -1,0 +1,168 @@
+package replicas
+
+import (
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Settings are off by default. The tags make settings of the fields: see package config.
+type Settings struct {
+	ClusterLabel string        `name:"ha.cluster-label" default:"cluster" placeholder:"NAME" help:"Label that the Prometheus servers of one HA pair share. It is stored."`
+	ReplicaLabel string        `name:"ha.replica-label" default:"__replica__" placeholder:"NAME" help:"Label by which the Prometheus servers of one HA pair differ. It is not stored."`
+	Failover     time.Duration `name:"ha.failover-after" type:"time" default:"30s" placeholder:"TIME" min:"1s" max:"1h" help:"How long the elected replica of an HA pair may be silent before another one is elected. Longer than the interval at which it sends."`
+	MaxClusters  int           `name:"ha.max-clusters" type:"count" default:"100" placeholder:"N" min:"1" max:"100000" help:"Most HA pairs of one tenant that have written within an hour. Series of further ones are refused."`
+}
+
+// forgetAfter is how long a cluster without samples is remembered.
+const forgetAfter = time.Hour
+
+// maxTenants bounds the tenants that have clusters.
+const maxTenants = 100_000
+
+// Options build a Table.
+type Options struct {
+	Settings
+	// FS and File keep the table; an empty File keeps none.
+	FS         vfs.FS
+	File       string
+	Now        func() time.Time // nil: the clock of the machine
+	Registerer prometheus.Registerer
+	Logger     *slog.Logger
+}
+
+// Table has the leaders. It is safe for concurrent use.
+type Table struct {
+	o       Options
+	metrics *metrics
+
+	mu       sync.Mutex
+	tenants  map[string]map[string]*Cluster
+	clusters int
+	unsaved  bool
+	// elected has capacity 1, and gets a token when the file should be written soon.
+	elected chan struct{}
+}
+
+// Cluster is the state of the replicas of one cluster of a tenant. The mutex of the table guards its fields.
+type Cluster struct {
+	replica string
+	// seen is when the leader wrote last, by the clock of this machine.
+	seen time.Time
+	// newest is the time of the newest stored sample, as Unix nanoseconds. until is what it was at the last
+	// election: samples up to it are those of the leader before.
+	newest, until int64
+}
+
+// Verdict says what becomes of a series.
+type Verdict struct {
+	// Cluster is that of the leader, to be told of what is stored; nil if the rows are dropped.
+	Cluster *Cluster
+	// Until is the time, in Unix nanoseconds, up to which samples have been written by the leader before.
+	Until int64
+	// Refused is why rows can not be stored at all; empty: the rows of another replica are, or will be.
+	Refused string
+}
+
+// Labels returns the names of the labels of cluster and replica.
+func (t *Table) Labels() (cluster, replica string) { return t.o.ClusterLabel, t.o.ReplicaLabel }
+
+// Judge says whether a replica is the leader of its cluster, and elects it if there is none.
+func (t *Table) Judge(tenant string, cluster, replica []byte) Verdict {
+	now := t.o.Now()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	c := t.tenants[tenant][string(cluster)]
+	switch {
+	case c == nil:
+		var refused string
+		if c, refused = t.addLocked(tenant, string(cluster), now); c == nil {
+			return Verdict{Refused: refused}
+		}
+		t.electLocked(c, tenant, string(cluster), string(replica))
+	case c.replica == string(replica):
+	case now.Sub(c.seen) < t.o.Failover:
+		return Verdict{}
+	default:
+		// A sender with a clock far ahead must not silence its successor for longer than it may be silent itself.
+		c.until = min(c.newest, now.Add(t.o.Failover).UnixNano())
+		t.electLocked(c, tenant, string(cluster), string(replica))
+	}
+	c.seen = now
+	t.unsaved = true
+	return Verdict{Cluster: c, Until: c.until}
+}
+
+func (t *Table) electLocked(c *Cluster, tenant, cluster, replica string) {
+	t.o.Logger.Info("elected a replica of an HA pair", "tenant", tenant, "cluster", cluster, "replica", replica, "before", c.replica)
+	c.replica = replica
+	t.metrics.elections.Inc()
+	select {
+	case t.elected <- struct{}{}:
+	default:
+	}
+}
+
+// addLocked adds a cluster, or returns why there is no room for it.
+func (t *Table) addLocked(tenant, name string, now time.Time) (*Cluster, string) {
+	of := t.tenants[tenant]
+	if len(of) >= t.o.MaxClusters || of == nil && len(t.tenants) >= maxTenants {
+		t.forgetLocked(now)
+		of = t.tenants[tenant]
+	}
+	switch {
+	case len(of) >= t.o.MaxClusters:
+		return nil, fmt.Sprintf("the tenant has %d HA pairs that wrote within %s, and ha.max-clusters is %d", len(of), forgetAfter, t.o.MaxClusters)
+	case of == nil && len(t.tenants) >= maxTenants:
+		return nil, fmt.Sprintf("%d tenants have HA pairs, and no more may", maxTenants)
+	case of == nil:
+		of = make(map[string]*Cluster)
+		t.tenants[tenant] = of
+	}
+	c := &Cluster{}
+	of[name] = c
+	t.clusters++
+	t.metrics.clusters.Set(float64(t.clusters))
+	return c, ""
+}
+
+// forgetLocked drops clusters that have not written for long.
+func (t *Table) forgetLocked(now time.Time) {
+	for tenant, of := range t.tenants {
+		for name, c := range of {
+			if now.Sub(c.seen) > forgetAfter {
+				delete(of, name)
+				t.clusters--
+				t.unsaved = true
+			}
+		}
+		if len(of) == 0 {
+			delete(t.tenants, tenant)
+		}
+	}
+	t.metrics.clusters.Set(float64(t.clusters))
+}
+
+// Stored tells the newest time of the samples of a leader that are durable, in Unix nanoseconds.
+func (t *Table) Stored(c *Cluster, newest int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	c.newest = max(c.newest, newest)
+}
+
+// Dropped counts samples that are not stored: those of a replica that is not elected, and those of a new
+// leader that the one before has written.
+func (t *Table) Dropped(other, repeated int) {
+	t.metrics.other.Add(float64(other))
+	t.metrics.repeated.Add(float64(repeated))
+}
+
+// metrics count elections and what they drop.
+type metrics struct {
+	elections, other, repeated prometheus.Counter
+	clusters, saved            prometheus.Gauge
+}
