@@ -26,9 +26,19 @@ func memcacheRooms() []room {
 			"memcache/slab":  "an item that a server would refuse is known by its size",
 			"memcache/stats": "servers are asked for their limits",
 		}, "a router passes bytes on; it keeps no value, and knows nothing of what they are for"},
+		{"memcache/exporter", map[string]string{
+			"memcache/advise": "waste is a metric",
+			"memcache/stats":  "servers are asked",
+		}, "metrics are what servers say; what they mean is for those who read them"},
+		{"memcache/top", map[string]string{
+			"memcache/stats": "servers are asked",
+			"terminal":       "the view is a table",
+		}, "a view of servers keeps nothing"},
 		{"memcache/commands", map[string]string{
-			"memcache/advise": "it is a subcommand",
-			"memcache/router": "it is a subcommand",
+			"memcache/advise":   "it is a subcommand",
+			"memcache/exporter": "it is a subcommand",
+			"memcache/router":   "it is a subcommand",
+			"memcache/top":      "it is a subcommand",
 		}, "a group lists its subcommands"},
 		{"cache/memcached", map[string]string{
 			"cache":         "a tier keeps the contract",

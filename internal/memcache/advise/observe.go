@@ -67,23 +67,45 @@ func Observe(ctx context.Context, addr string, patience time.Duration, most int)
 	defer c.Close()
 	stop := context.AfterFunc(ctx, c.Close)
 	defer stop()
-	s := &Server{Addr: c.Addr}
-	answers := map[string]stats.Stats{}
-	for _, name := range []string{"", "settings", "slabs", "items"} {
-		if answers[name], err = c.Ask(name); err != nil {
-			return nil, err
-		}
+	answers, err := AskAll(c)
+	if err != nil {
+		return nil, err
 	}
-	s.Stats, s.Settings = answers[""].Map(), answers["settings"].Map()
-	s.Version, s.Memory = s.Stats["version"], number(s.Settings, "maxbytes")
-	if s.Config, err = configOf(s.Settings); err != nil {
-		return nil, fmt.Errorf("memcached %s: %w", c.Addr, err)
-	}
-	s.Classes = classesOf(answers["slabs"], answers["items"])
-	if s.sizes(); s.Config.Check() != nil {
-		return nil, fmt.Errorf("memcached %s has settings that it should not have started with: %w", c.Addr, s.Config.Check())
+	s, err := Known(c.Addr, answers)
+	if err != nil {
+		return nil, err
 	}
 	return s, s.items(c, most)
+}
+
+// Answers are what a server says when it is asked for its statistics.
+type Answers struct{ General, Settings, Slabs, Items stats.Stats }
+
+// AskAll asks a server for all that its memory is known from, but for its items.
+func AskAll(c *stats.Conn) (a Answers, err error) {
+	for _, ask := range []struct {
+		name string
+		into *stats.Stats
+	}{{"", &a.General}, {"settings", &a.Settings}, {"slabs", &a.Slabs}, {"items", &a.Items}} {
+		if *ask.into, err = c.Ask(ask.name); err != nil {
+			return a, err
+		}
+	}
+	return a, nil
+}
+
+// Known returns what answers say of a server.
+func Known(addr string, a Answers) (s *Server, err error) {
+	s = &Server{Addr: addr, Stats: a.General.Map(), Settings: a.Settings.Map()}
+	s.Version, s.Memory = s.Stats["version"], number(s.Settings, "maxbytes")
+	if s.Config, err = configOf(s.Settings); err != nil {
+		return nil, fmt.Errorf("memcached %s: %w", addr, err)
+	}
+	s.Classes = classesOf(a.Slabs, a.Items)
+	if s.sizes(); s.Config.Check() != nil {
+		return nil, fmt.Errorf("memcached %s has settings that it should not have started with: %w", addr, s.Config.Check())
+	}
+	return s, nil
 }
 
 // configOf reads what slab classes follow from.

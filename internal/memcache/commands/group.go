@@ -2,11 +2,15 @@ package commands
 
 import (
 	"github.com/shaledb/shale/internal/memcache/advise"
+	"github.com/shaledb/shale/internal/memcache/exporter"
 	"github.com/shaledb/shale/internal/memcache/router"
+	"github.com/shaledb/shale/internal/memcache/top"
 )
 
 // Group has the subcommands of `shale memcached`.
 type Group struct {
-	Advise advise.Command `cmd:"" help:"Say where the memory of servers goes, and which options would hold more."`
-	Router router.Command `cmd:"" help:"Pass requests to the servers of their keys, in place of twemproxy."`
+	Advise   advise.Command   `cmd:"" help:"Say where the memory of servers goes, and which options would hold more."`
+	Router   router.Command   `cmd:"" help:"Pass requests to the servers of their keys, in place of twemproxy."`
+	Top      top.Command      `cmd:"" help:"Show what servers do, every second."`
+	Exporter exporter.Command `cmd:"" help:"Serve metrics of servers to Prometheus, in place of memcached_exporter."`
 }
