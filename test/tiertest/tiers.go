@@ -103,7 +103,8 @@ func (s *Set) SSD(disk vfs.FS) *ssd.Options {
 }
 
 // Memcached returns the options of memcached, or nil. Tests wait for it longer than a server does, since
-// their bucket may be in memory.
+// their bucket may be in memory. Behind an SSD it takes pages of new blocks: otherwise the SSD would have all
+// pages that memcached has, and memcached would never be asked for one.
 func (s *Set) Memcached() *memcached.Options {
 	if len(s.all.servers) == 0 {
 		return nil
@@ -111,6 +112,7 @@ func (s *Set) Memcached() *memcached.Options {
 	const wait = 50 * time.Millisecond
 	return &memcached.Options{
 		Client: memcache.Options{Servers: s.all.servers, MaxWait: wait, Bound: func() time.Duration { return wait }}, Prefix: s.prefix,
+		Fresh: slices.Contains(s.all.names, SSD),
 	}
 }
 
