@@ -28,20 +28,20 @@ import (
 //     tenant, and none of a tenant that holds more.
 //   - Heavy queries together hold at most 7/8 of the pool.
 //   - While a heavy query waits, light queries together take at most 1/8. Otherwise they may fill the pool.
-//   - While the pool is shared, a tenant takes at most 3/4 of what its class may hold: its share. So others need
-//     not wait until one of its queries ends. Even a single query gets no more: each time that others waited
-//     for it, they would wait for the next one, too. A query that needs more than the share is told so at once,
-//     since its tenant would not get it however long it waits.
+//   - While the pool is shared, a tenant takes at most 3/4 of what its class may hold: its share. So others
+//     need not wait until one of its queries ends. Even a single query gets no more: each time that others
+//     waited for it, they would wait for the next one, too. A query that needs more than the share is told
+//     so at once, since its tenant would not get it however long it waits.
 //
 // There is no deadlock: a query that waits holds nothing, and a query that runs never waits for the pool.
 //
 // Nor does a query starve. While one waits, younger queries of its tenant and class do not grow, and older
 // ones end. So its tenant holds nothing in the end. Then only older queries of such tenants pass it, and
-// its share does not hold it back: a reservation above the share is cut, or refused if the query is known to
-// need more, also if the pool becomes shared while it waits. No reservation of a heavy query is above 7/8. While the
-// first one waits, only older heavy queries grow. They end, so heavy ones leave 7/8. Light queries above
-// 1/8 cannot grow and end, so they leave 7/8, too. The release that brings them to 1/8 makes the
-// reservation before another query can charge. No reservation of a light query is above 1/64. While the
+// its share does not hold it back: a reservation above the share is cut, or refused if the query is known
+// to need more, also if the pool becomes shared while it waits. No reservation of a heavy query is above
+// 7/8. While the first one waits, only older heavy queries grow. They end, so heavy ones leave 7/8. Light
+// queries above 1/8 cannot grow and end, so they leave 7/8, too. The release that brings them to 1/8 makes
+// the reservation before another query can charge. No reservation of a light query is above 1/64. While the
 // first one waits, only older light queries grow. They end, so light ones leave 1/8, of which heavy ones
 // take nothing.
 //
@@ -53,8 +53,8 @@ import (
 // each other.
 type QueryPool struct {
 	MaxBytes int64
-	// Grain is how much more than it needs a query takes at a time, so that it needs the lock of the pool less
-	// often. It should be small compared with MaxBytes/64. 0: the pool counts charges to the byte.
+	// Grain is how much more than it needs a query takes at a time, so that it needs the lock of the pool
+	// less often. It should be small compared with MaxBytes/64. 0: the pool counts charges to the byte.
 	Grain int64
 	// Name is the plural for the holders of the memory in errors; "": the queries that are running.
 	Name string
@@ -238,8 +238,8 @@ func (p *QueryPool) largest() int64 {
 	return p.allHeavy()
 }
 
-// grant makes the reservations for which there is room, and refuses those that will never fit. The caller holds
-// mu.
+// grant makes the reservations for which there is room, and refuses those that will never fit. The caller
+// holds mu.
 func (p *QueryPool) grant() {
 	for _, c := range []*class{&p.heavy, &p.light} { // without heavy waiters, light ones have more room
 		for w := c.first(); w != nil; w = c.first() {

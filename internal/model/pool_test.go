@@ -349,12 +349,13 @@ func TestLightAttempts(t *testing.T) {
 	}
 }
 
-// TestOneQueryOfATenantLeavesRoom: while several tenants send queries, even the only query of a tenant gets no
-// more than the share. If it needs more, it is told so at once.
+// TestOneQueryOfATenantLeavesRoom: while several tenants send queries, even the only query of a tenant gets
+// no more than the share. If it needs more, it is told so at once.
 func TestOneQueryOfATenantLeavesRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		shared := true
-		pool := &QueryPool{MaxBytes: 8000, Shared: func() bool { return shared }} // 7000 for heavy queries, 5250 for those of a tenant
+		// 7000 for heavy queries, 5250 for those of a tenant.
+		pool := &QueryPool{MaxBytes: 8000, Shared: func() bool { return shared }}
 		whole := &Quota{Tenant: "greedy", Pool: pool}
 		if err := whole.TakeBytes(5250); err != nil {
 			t.Fatal(err)

@@ -86,7 +86,8 @@ func (w *faultWorld) watch(d time.Duration, want *sync.Map) (took []time.Duratio
 	return took
 }
 
-// insist asks for all lines of a tenant over all days with many clients, never the same twice, until stop is called.
+// insist asks for all lines of a tenant over all days with many clients, never the same twice, until stop
+// is called.
 func (w *faultWorld) insist(tenant string) (stop func() (answers, refused int64)) {
 	from, to := w.days[0], w.days[len(w.days)-1].Add(24*time.Hour)
 	var answers, refused, number atomic.Int64
@@ -124,9 +125,9 @@ func (w *faultWorld) insist(tenant string) (stop func() (answers, refused int64)
 	}
 }
 
-// TestGreedyTenant measures the panels of four tenants while a fifth one asks for everything with 24 clients: with
-// little memory, and a store that takes 250 requests a second; and with so much memory that processors are
-// what lacks. No panel fails or has another result, and the greedy tenant has answers, too.
+// TestGreedyTenant measures the panels of four tenants while a fifth one asks for everything with 24
+// clients: with little memory, and a store that takes 250 requests a second; and with so much memory that
+// processors are what lacks. No panel fails or has another result, and the greedy tenant has answers, too.
 func TestGreedyTenant(t *testing.T) {
 	w := newFaultWorld(t)
 	w.fill([]string{"a"}, faultDays, faultStreams, *greedyLines, 2000)

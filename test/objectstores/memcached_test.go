@@ -49,9 +49,10 @@ type memcachedFault struct {
 	during func()
 }
 
-// TestMemcachedFaults reads all rows with a tier of three real memcached servers, of which some are killed, stopped,
-// full, late or lying. Results stay complete, and the bucket gets no more requests than without the tier. A
-// store in front of which each response takes 20 ms is slow enough for memcached to be worth a wait.
+// TestMemcachedFaults reads all rows with a tier of three real memcached servers, of which some are killed,
+// stopped, full, late or lying. Results stay complete, and the bucket gets no more requests than without
+// the tier. A store in front of which each response takes 20 ms is slow enough for memcached to be worth a
+// wait.
 func TestMemcachedFaults(t *testing.T) {
 	n := startNodes(t)
 	w := newFaultWorld(t, "--memory", "128MiB", "--cache.result-memory", "0")
@@ -151,8 +152,9 @@ func (w *faultWorld) stored() {
 	})
 }
 
-// stampede asks a query of all lines with 20 clients, and kills all servers of the tier meanwhile. It compares
-// their requests to the bucket with those that they make when no server is there from the beginning.
+// stampede asks a query of all lines with 20 clients, and kills all servers of the tier meanwhile. It
+// compares their requests to the bucket with those that they make when no server is there from the
+// beginning.
 func (w *faultWorld) stampede(n *nodes, begin func()) {
 	w.t.Helper()
 	path := "/loki/api/v1/query_range?" + url.Values{"query": {`sum(count_over_time({app=~"a.+"} |~ "[0-9a-f]" [1h]))`}, "step": {"1h"},
