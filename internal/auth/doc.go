@@ -1,8 +1,8 @@
 // Package auth knows tokens by their hashes and clients by their certificates, and gives each its rights and
 // tenants.
 //
-// A [Guard] holds the keys of a file, which it reads again when it changes. [Guard.Protect] lets requests to
-// an endpoint through that have the right that it needs, by a token or by the certificate of their client.
+// A [Guard] holds the keys of a file, which it reads again when it changes. Its method Protect lets requests
+// to an endpoint through that have the right that it needs, by a token or by the certificate of their client.
 // They must be for the tenants of the token. A refusal says what is missing, and nothing of what other
 // tokens have. [Guard.AdmitConnection] does so for a connection without HTTP.
 //

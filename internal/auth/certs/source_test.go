@@ -44,7 +44,7 @@ func newWorld(t *testing.T, clientCA *certstest.Authority, version uint16) *worl
 	return w
 }
 
-// shake makes a handshake. It returns the name of the server, and the name of the client that the server sees.
+// shake makes a handshake. It returns the name of the server, and that of the client as the server sees it.
 func (w *world) shake(t *testing.T, d Demand, client *tls.Config) (server, seen string, err error) {
 	t.Helper()
 	a, b := net.Pipe()
