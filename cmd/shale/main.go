@@ -50,6 +50,7 @@ type cli struct {
 	Memcached commands.Group      `cmd:"" help:"Tools for memcached, which need no server of Shale."`
 	Plan      planCmd             `cmd:"" help:"Plan capacity before there is a server."`
 	Token     tokenCmd            `cmd:"" help:"Make tokens for clients of a server."`
+	Tenants   tenantsCmd          `cmd:"" help:"Check the limits of tenants."`
 	Inspect   inspectCmd          `cmd:"" help:"Show and check Shale's files."`
 	Version   versionCmd          `cmd:"" help:"Print the version."`
 }

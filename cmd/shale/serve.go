@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"strings"
@@ -13,6 +14,7 @@ import (
 type serveCmd struct {
 	ConfigFile  string `name:"config" short:"c" placeholder:"FILE" help:"YAML file with settings."`
 	PrintConfig bool   `help:"Print the effective settings with their sources, and exit."`
+	Explain     bool   `help:"Print what the memory budget is divided into and which series, rates, queries and caches this machine will hold, and exit."`
 
 	config.Config `embed:""`
 }
@@ -55,6 +57,9 @@ func (s *serveCmd) Run(ctx context.Context, p *process) error {
 	if err := c.Resolve(m); err != nil {
 		return usageError{err}
 	}
+	if s.Explain {
+		return app.Explain(p.stdout, &c, m.MemorySource)
+	}
 	log.Info("starting", "version", c.Version, "memory", config.Size(c.MemoryBytes>>20<<20).String(), "of", m.MemorySource,
 		"disk_bytes", c.DiskBytes, "data_dir", c.DataDir)
 	return app.Run(ctx, app.Options{Config: c, Logger: log})
@@ -91,4 +96,35 @@ func logger(c config.Log, w io.Writer) *slog.Logger {
 		return slog.New(slog.NewJSONHandler(w, o))
 	}
 	return slog.New(slog.NewTextHandler(w, o))
+}
+
+// tenantsCmd looks at the limits of tenants.
+type tenantsCmd struct {
+	Check checkTenantsCmd `cmd:"" help:"Check a file for the setting tenants.file. Mistakes are named by line and field, and the exit code is 2."`
+}
+
+type checkTenantsCmd struct {
+	File       string `arg:"" help:"File with limits of tenants."`
+	ConfigFile string `name:"config" short:"c" placeholder:"FILE" help:"YAML file with the settings of the server, which count where the file of tenants sets nothing."`
+}
+
+// Run reads the file as the server does.
+func (t *checkTenantsCmd) Run(p *process) error {
+	c, _, err := config.Load(config.Sources{File: p.configFile(t.ConfigFile), Environ: p.environ})
+	if err != nil {
+		return usageError{err}
+	}
+	m, err := config.ThisMachine(&c)
+	if err != nil {
+		return err
+	}
+	if err := c.Resolve(m); err != nil {
+		return usageError{err}
+	}
+	read, err := app.ReadTenants(t.File, &c)
+	if err != nil {
+		return usageError{err}
+	}
+	_, err = fmt.Fprintf(p.stdout, "%s is right: %d tenants have limits of their own\n", t.File, read.Len())
+	return err
 }

@@ -59,7 +59,7 @@ func (c *call) bill(coarse bool) (f model.BillFigures, index model.Reads, err er
 // admit refuses a request that reads more than a budget has room for, whatever its result is. A query that
 // may read less runs, and ends where a budget does.
 func (c *call) admit() error {
-	if c.admitted || c.account == nil || !c.o.Budgets.Limited() {
+	if c.admitted || c.account == nil || !c.account.Limited() {
 		return nil
 	}
 	// Most queries are so small that the sizes of their blocks show it.

@@ -29,5 +29,30 @@ func (c *call) identify() {
 	}
 	c.client = model.WithCaller(c.client, caller)
 	c.r.Quota.Tenant = caller.Tenant
+	c.limit()
 	c.r.Request = c.r.WithContext(c.client)
+}
+
+// limit applies the limits of the tenants of the request: the least of each.
+func (c *call) limit() {
+	if c.o.LimitsOf == nil {
+		return
+	}
+	for i, tenant := range c.r.Tenants {
+		l, q := c.o.LimitsOf(tenant), c.r.Quota
+		if i == 0 {
+			c.timeout, q.MaxSeries, q.MaxSamples, q.MaxBytes = l.Timeout, l.MaxSeries, l.MaxSamples, l.MaxBytes
+			continue
+		}
+		c.timeout = min(c.timeout, l.Timeout)
+		q.MaxSeries, q.MaxSamples, q.MaxBytes = lower(q.MaxSeries, l.MaxSeries), lower(q.MaxSamples, l.MaxSamples), lower(q.MaxBytes, l.MaxBytes)
+	}
+}
+
+// lower returns the lower of two limits, of which 0 is none.
+func lower(a, b int64) int64 {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
 }

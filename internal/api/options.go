@@ -32,6 +32,9 @@ type Options struct {
 	// CORSOrigin must match the whole origin of a page whose scripts may read responses; nil: any.
 	CORSOrigin *regexp.Regexp
 	Limits     Limits
+	// LimitsOf returns the limits of a tenant, of which Timeout, MaxSeries, MaxSamples and MaxBytes count; nil: all
+	// tenants have Limits. A query over several tenants has the least of each.
+	LimitsOf   func(tenant string) *Limits
 	Version    Version
 	Now        func() time.Time // nil: the system clock
 	Registerer prometheus.Registerer
@@ -43,12 +46,12 @@ type Options struct {
 type Limits struct {
 	// Timeout bounds requests that have a Deadline, and the time that a client takes to read a response; 2
 	// minutes by default.
-	Timeout time.Duration `name:"query.timeout" type:"time" default:"2m" placeholder:"TIME" min:"1ms" help:"Longest run time of one query."`
+	Timeout time.Duration `name:"query.timeout" tenant:"own" type:"time" default:"2m" placeholder:"TIME" min:"1ms" help:"Longest run time of one query."`
 	// MaxConcurrent is the number of slots where Options have none; 20 by default.
 	MaxConcurrent int `name:"query.max-concurrent" type:"count" default:"16" placeholder:"N" min:"1" help:"Most queries that run at the same time. Further queries wait."`
 	// MaxSeries, MaxSamples and MaxBytes bound what one query may read (see model.Quota).
-	MaxSeries  int64 `name:"query.max-series" type:"count" default:"2000000" placeholder:"N" min:"0" help:"Most series that one query may select. 0: no limit."`
-	MaxSamples int64 `name:"query.max-samples" type:"count" default:"50000000" placeholder:"N" min:"0" help:"Most samples that one query may read or hold. 0: no limit."`
+	MaxSeries  int64 `name:"query.max-series" tenant:"own" type:"count" default:"2000000" placeholder:"N" min:"0" help:"Most series that one query may select. 0: no limit."`
+	MaxSamples int64 `name:"query.max-samples" tenant:"own" type:"count" default:"50000000" placeholder:"N" min:"0" help:"Most samples that one query may read or hold. 0: no limit."`
 	// MaxLines bounds the lines that a query may ask for; 5,000 by default.
 	MaxLines int `name:"query.max-lines" type:"count" default:"5000" placeholder:"N" min:"1" help:"Most log lines that one query may ask for."`
 	// MaxResultSeries bounds the series in the result of a metric query over lines; 5,000 by default.

@@ -75,6 +75,7 @@ type call struct {
 	// hasTurn says that the request must leave the gate, after the response has been written.
 	hasTurn  bool
 	waited   time.Duration // for memory
+	timeout  time.Duration
 	upgraded bool
 	counted  bool
 	// leads says that the request runs for others, which count it.
@@ -87,7 +88,7 @@ func (p *Pipeline) newCall(d *Dialect, e *Endpoint, w http.ResponseWriter, hr *h
 		Request: hr, W: w, Cost: new(model.Cost), Began: time.Now(),
 		Quota: &model.Quota{MaxSeries: l.MaxSeries, MaxSamples: l.MaxSamples, MaxBytes: l.MaxBytes, Pool: p.o.Pool},
 	}
-	c := &call{Pipeline: p, d: d, e: e, r: r, client: hr.Context(), body: &model.Quota{MaxBytes: l.MaxBytes, Pool: p.o.Forms}}
+	c := &call{Pipeline: p, d: d, e: e, r: r, timeout: l.Timeout, client: hr.Context(), body: &model.Quota{MaxBytes: l.MaxBytes, Pool: p.o.Forms}}
 	c.out = newBody(w, hr, p.memory, l.Timeout)
 	c.out.count = c.count
 	if !d.Bare {
@@ -146,7 +147,7 @@ func (c *call) attempt() error {
 	}
 	if c.e.Needs&Deadline != 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, c.o.Limits.Timeout)
+		ctx, cancel = context.WithTimeout(ctx, c.timeout)
 		defer cancel()
 	}
 	c.r.Request = c.r.WithContext(ctx)

@@ -1,5 +1,15 @@
 package app
 
+import (
+	"fmt"
+	"io"
+	"runtime"
+	"text/tabwriter"
+
+	"github.com/shaledb/shale/internal/config"
+	"github.com/shaledb/shale/internal/store/head/known"
+)
+
 // budget is the memory budget in shares; docs/operations.md has the table. With everything that a share takes
 // for a moment, and with the bodies of write requests, the shares are less than 1.15 of the budget: see
 // TestSharesAddUp.
@@ -65,4 +75,102 @@ func splitMemory(total int64) budget {
 	b.answers = b.pages / 16
 	b.pages -= b.answers
 	return b
+}
+
+// What a unit of work costs, as measured: docs/operations.md, section Capacity, names the benchmarks.
+const (
+	cpuPerMillionKnown = 0.8 // CPU-seconds for samples of known series by remote write
+	cpuPerMillionNew   = 3.2 // CPU-seconds for new series by remote write
+	cpuPerGBOfLines    = 14  // CPU-seconds with 400 streams
+	diskPerSample      = 0.85
+	diskPerLineByte    = 0.18
+)
+
+// usableCPU is the part of the processors that is planned for writes; queries and merges have the rest.
+const usableCPU = 0.5
+
+// Explain says what the memory of a resolved configuration is divided into, and what the machine will hold.
+func Explain(w io.Writer, c *config.Config, source string) error {
+	b := splitMemory(c.MemoryBytes)
+	if c.Carbon.Any() {
+		b = b.forCarbon()
+	}
+	b = b.forResults(c.Results.MaxBytes)
+	if len(c.Memcached.Servers) > 0 {
+		b = b.forMemcached()
+	}
+	if c.SSD.Dir != "" {
+		b = b.forSSD(c.SSD.Bytes)
+	}
+	set, err := known.New(b.known)
+	if err != nil {
+		return err
+	}
+	series := set.Cap()
+	set.Close()
+	cores := runtime.GOMAXPROCS(0)
+	seconds := usableCPU * float64(cores) // of CPU for writes in each second
+
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(t, "memory budget\t%s\tof %s\n", config.Size(c.MemoryBytes>>20<<20), source)
+	for _, s := range []struct {
+		name, what string
+		bytes      int64
+	}{
+		{"known set", "the series that are active", b.known},
+		{"rows", "rows that are in no part yet; sorting takes as much again", b.rows},
+		{"labels", "labels of new series that are in no part yet", b.labels},
+		{"journal", "batches that wait for the disk", b.journal},
+		{"bodies", "write requests in progress; limits.inflight-bytes", c.Write.MaxInflightBytes},
+		{"queries", "all queries together; query.max-bytes bounds one", b.queries},
+		{"forms", "forms and bodies of queries", b.forms},
+		{"pages", "cache of pages of parts and blocks", b.pages},
+		{"results", "cache of results; cache.result-memory", b.results},
+		{"answers", "cache of whole responses", b.answers},
+		{"ssd", "index and queue of the cache on an SSD", b.ssdIndex + b.ssdQueue},
+		{"memcached", "pages on their way to memcached", 3 * b.memcachedQueue},
+		{"carbon", "paths and aggregates of carbon's rules", b.paths + b.aggregates},
+		{"patterns", "patterns of log lines", b.patterns},
+		{"ledger", "statistics of the caches", b.ledger},
+		{"compaction", "inputs of a merge; its result takes as much again", b.compaction},
+	} {
+		if s.bytes > 0 {
+			fmt.Fprintf(t, "  %s\t%s\t%.1f %%\t%s\n", s.name, config.Size(s.bytes>>10<<10), 100*float64(s.bytes)/float64(c.MemoryBytes), s.what)
+		}
+	}
+	fmt.Fprintf(t, "\nthis machine will hold\n")
+	for _, s := range []struct {
+		name string
+		n    float64
+		unit string
+	}{
+		{"active series", float64(series), "at most; further ones carry their labels with every batch"},
+		{"samples", seconds / cpuPerMillionKnown * 1e6, fmt.Sprintf("a second of known series, with half of %d cores", cores)},
+		{"new series", seconds / cpuPerMillionNew * 1e6, "a second, with half of the cores"},
+		{"log lines", seconds / cpuPerGBOfLines * 1e9, "bytes a second, with half of the cores"},
+		{"one query", float64(c.Query.MaxBytes), "bytes of memory; then it is refused"},
+		{"pages in memory", float64(b.pages), "bytes"},
+		{"samples on disk", float64(c.DiskBytes) / diskPerSample, "if all of the disk is theirs"},
+		{"lines on disk", float64(c.DiskBytes) / diskPerLineByte, "bytes, if all of the disk is theirs"},
+	} {
+		fmt.Fprintf(t, "  %s\t%s\t%s\n", s.name, rounded(s.n), s.unit)
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(w, "\nThe rates follow from figures of virtual machines with 2 cores: docs/operations.md, section Capacity. Measure yours with shale load.")
+	return err
+}
+
+// rounded writes a number with two digits that count.
+func rounded(n float64) string {
+	for _, u := range []struct {
+		size float64
+		name string
+	}{{1e12, " trillion"}, {1e9, " billion"}, {1e6, " million"}, {1e3, " thousand"}} {
+		if n >= u.size {
+			return fmt.Sprintf("%.2g%s", n/u.size, u.name)
+		}
+	}
+	return fmt.Sprintf("%.2g", n)
 }

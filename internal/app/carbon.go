@@ -1,15 +1,18 @@
 package app
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/shaledb/shale/internal/config"
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/read/graphite/policy"
 	"github.com/shaledb/shale/internal/write/graphite"
 	"github.com/shaledb/shale/internal/write/graphite/agents"
 	"github.com/shaledb/shale/internal/write/graphite/aggregate"
@@ -98,4 +101,27 @@ func (c carbon) close() error {
 		errs = append(errs, c.aggregator.Close())
 	}
 	return errors.Join(errs...)
+}
+
+// policies are the policies of Graphite names, read again when their files change.
+type policies struct {
+	*policy.Files
+	stop context.CancelFunc
+	done sync.WaitGroup
+}
+
+func openPolicies(c config.Config, log *slog.Logger) (*policies, error) {
+	files, err := policy.Open(c.Policies)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	p := &policies{Files: files, stop: cancel}
+	p.done.Go(func() { files.Watch(ctx, log) })
+	return p, nil
+}
+
+func (p *policies) close() {
+	p.stop()
+	p.done.Wait()
 }

@@ -57,8 +57,10 @@ type EngineOptions struct {
 	// CarbonRules means that files of carbon take a share of the memory.
 	CarbonRules bool
 	// Write, Head, Windows and Compact are the settings of the rooms.
-	Write   write.Limits
-	Head    head.Limits
+	Write write.Limits
+	Head  head.Limits
+	// Tenants has the limits of each tenant; nil: those of Write and Head.
+	Tenants *tenantBook
 	Windows head.Windows
 	Compact compact.Limits
 
@@ -143,6 +145,9 @@ func OpenEngine(ctx context.Context, o EngineOptions) (_ *Engine, err error) {
 	if err := o.Write.Check(); err != nil {
 		return nil, err
 	}
+	if o.Tenants == nil {
+		o.Tenants = sameForAll(&o)
+	}
 	if o.Disk == nil {
 		o.Disk = new(disk)
 	}
@@ -183,7 +188,7 @@ func OpenEngine(ctx context.Context, o EngineOptions) (_ *Engine, err error) {
 	}
 	e.wasEmpty = e.journal.LastSeq() == 0 && len(e.catalog.Live()) == 0
 	e.path = write.New(write.Options{
-		Seed: seed, Head: e.head, Journal: e.journal, Metadata: e.head, Limits: o.Write, Room: e.Writable, Now: o.Now,
+		Seed: seed, Head: e.head, Journal: e.journal, Metadata: e.head, Limits: o.Write, LimitsOf: o.Tenants.write, Meter: newTenantMeter(o.Registerer), Room: e.Writable, Now: o.Now,
 		Registerer: o.Registerer, Logger: o.Logger,
 	})
 	if err := e.openSources(seed, split); err != nil {
@@ -319,7 +324,7 @@ func (e *Engine) headOptions(seed model.KeySeed, split budget) head.Options {
 	return head.Options{
 		FS: e.o.FS, Dir: e.o.FS.PathJoin(e.o.DataDir, "head"), Seed: seed, Node: e.o.Node,
 		KnownBytes: split.known, RowBytes: split.rows, LabelBytes: split.labels,
-		Limits: e.o.Head, Windows: e.o.Windows, FlushEvery: e.o.FlushEvery, MaxFuture: e.o.Write.MaxFuture,
+		Limits: e.o.Head, TenantLimits: e.o.Tenants.head, Windows: e.o.Windows, FlushEvery: e.o.FlushEvery, MaxFuture: e.o.Write.MaxFuture,
 		Truncate: func(covered uint64) error {
 			if !e.started.Load() {
 				return nil

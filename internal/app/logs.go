@@ -46,32 +46,28 @@ func apiOptions(c config.Config, registry *prometheus.Registry, log *slog.Logger
 
 // budgets returns the budgets of queries. A bucket in a folder costs nothing to read.
 func budgets(c *config.Config, e *Engine, registry *prometheus.Registry) *bill.Budgets {
-	return bill.New(bill.Options{Limits: c.Bill, Free: !strings.Contains(c.Bucket, "://"), Rate: e.rate, Registerer: registry})
-}
-
-// lineRules returns the rules for received lines.
-func lineRules(c config.Config) logs.Rules {
-	r := logs.DefaultRules()
-	r.Limits = c.LogLines
-	r.MaxLabels, r.MaxNameBytes, r.MaxValueBytes = c.Write.MaxLabels, c.Write.MaxNameBytes, c.Write.MaxValueBytes
-	r.DetectLevels = c.Lines.DetectLevels.On()
-	if !c.Lines.ServiceName.On() {
-		r.ServiceNames = nil
+	o := bill.Options{Limits: c.Bill, Free: !strings.Contains(c.Bucket, "://"), Rate: e.rate, Registerer: registry}
+	if c.TenantsFile != "" {
+		o.LimitsOf = e.o.Tenants.bucketReads
 	}
-	return r
+	return bill.New(o)
 }
 
 // receive mounts the receivers of log lines, of OpenTelemetry's metrics and of Graphite's events, which are
 // lines.
 func receive(c config.Config, e *Engine, mux api.Mux, registry *prometheus.Registry) {
-	push := lokipush.New(lokipush.Options{Sink: e.Path(), Rules: lineRules(c), Registerer: registry})
+	rules := e.o.Tenants.lines
+	if all := c.EveryTenant(); c.TenantsFile == "" {
+		rules = func(tenant string) *logs.Rules { return &all.Of(tenant).Lines }
+	}
+	push := lokipush.New(lokipush.Options{Sink: e.Path(), RulesOf: rules, Registerer: registry})
 	mux.Handle(lokipush.Path, push)
 	mux.Handle(lokipush.LegacyPath, push)
-	records := otlp.New(otlp.Options{Sink: e.Path(), Rules: lineRules(c), Registerer: registry})
+	records := otlp.New(otlp.Options{Sink: e.Path(), RulesOf: rules, Registerer: registry})
 	mux.Handle(otlp.LogsPath, records.Logs())
 	mux.Handle(otlp.MetricsPath, records.Metrics())
 	mux.Handle(otlp.PrometheusMetricsPath, records.Metrics())
-	event := events.New(events.Options{Sink: e.Path(), Rules: lineRules(c), Registerer: registry})
+	event := events.New(events.Options{Sink: e.Path(), RulesOf: rules, Registerer: registry})
 	for _, path := range events.Paths() {
 		mux.Handle(path, event)
 	}

@@ -59,6 +59,12 @@ func Run(ctx context.Context, o Options) (err error) {
 	}
 	defer stopCerts()
 
+	tenants, err := openTenants(ctx, &c, registry, log)
+	if err != nil {
+		return err
+	}
+	defer tenants.close()
+
 	var ready atomic.Pointer[error]
 	starting := errors.New("starting: the journal is being replayed")
 	ready.Store(&starting)
@@ -89,6 +95,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	if err != nil {
 		return err
 	}
+	engine.Tenants = tenants
 	defer d.close()
 	e, err := OpenEngine(ctx, engine)
 	if err != nil {

@@ -167,6 +167,9 @@ func (s *servers) mount(c config.Config, e *Engine, registry *prometheus.Registr
 	s.stopElections = stopElections
 	mux.Handle(promwrite.Path, promwrite.NewElecting(e.Path(), elector, registry))
 	shared := apiOptions(c, registry, log)
+	if c.TenantsFile != "" {
+		shared.LimitsOf = e.o.Tenants.queries
+	}
 	shared.Budgets = budgets(&c, e, registry)
 	shared.Answers = keepAnswers(&c, e, registry)
 	s.http.engine = newPromEngine(c, registry, log)

@@ -3,6 +3,7 @@ package bill
 import (
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,6 +15,8 @@ import (
 // Options build Budgets.
 type Options struct {
 	Limits Limits
+	// LimitsOf returns the limits of a tenant, of which TenantRequests and TenantBytes count; nil: Limits.
+	LimitsOf func(tenant string) *Limits
 	// Free says that the bucket costs nothing.
 	Free bool
 	// Rate measures requests; nil: their time is assumed.
@@ -25,6 +28,7 @@ type Options struct {
 // Budgets keep the queries of a process within their budgets. They are safe for concurrent use.
 type Budgets struct {
 	limits  Limits
+	of      func(tenant string) *Limits
 	prices  Prices
 	rate    *Rate
 	now     func() time.Time
@@ -41,7 +45,10 @@ const maxTenants = 10_000
 
 // New returns Budgets of which nothing is spent.
 func New(o Options) *Budgets {
-	b := &Budgets{limits: o.Limits, prices: o.Limits.Prices, rate: o.Rate, now: o.Now, tenants: make(map[string]*purse)}
+	if o.LimitsOf == nil {
+		o.LimitsOf = func(string) *Limits { return &o.Limits }
+	}
+	b := &Budgets{limits: o.Limits, of: o.LimitsOf, prices: o.Limits.Prices, rate: o.Rate, now: o.Now, tenants: make(map[string]*purse)}
 	if o.Free {
 		b.prices = Prices{}
 	}
@@ -52,11 +59,20 @@ func New(o Options) *Budgets {
 	return b
 }
 
-// Limited reports whether there is a budget.
-func (b *Budgets) Limited() bool {
+// limited reports whether there is a budget for a query of some tenants.
+func (b *Budgets) limited(tenants []string) bool {
 	l := &b.limits
-	return max(l.QueryRequests, l.QueryBytes, l.TenantRequests, l.TenantBytes, l.AllRequests, l.AllBytes) > 0
+	if max(l.QueryRequests, l.QueryBytes, l.AllRequests, l.AllBytes) > 0 {
+		return true
+	}
+	return slices.ContainsFunc(tenants, func(t string) bool {
+		own := b.of(t)
+		return max(own.TenantRequests, own.TenantBytes) > 0
+	})
 }
+
+// Limited reports whether there is a budget for the query.
+func (a *Account) Limited() bool { return a.budgets.limited(a.tenants) }
 
 // purse is what was spent of the budget of an hour. It empties at the rate of the budget.
 type purse struct {
@@ -180,16 +196,18 @@ func (a *Account) over(more model.Reads) *excess {
 		return &excess{settingQueryBytes, l.QueryBytes, -1}
 	}
 	now := b.now()
-	if l.TenantRequests > 0 || l.TenantBytes > 0 {
-		for _, t := range a.tenants {
-			p := b.tenants[t]
-			if p == nil {
-				p = &purse{at: now} // nothing is remembered of a tenant that has spent nothing
-			}
-			p.drain(now, l.TenantRequests, l.TenantBytes)
-			if e := p.over(more, settingTenantRequests, l.TenantRequests, settingTenantBytes, l.TenantBytes); e != nil {
-				return e
-			}
+	for _, t := range a.tenants {
+		own := b.of(t)
+		if own.TenantRequests <= 0 && own.TenantBytes <= 0 {
+			continue
+		}
+		p := b.tenants[t]
+		if p == nil {
+			p = &purse{at: now} // nothing is remembered of a tenant that has spent nothing
+		}
+		p.drain(now, own.TenantRequests, own.TenantBytes)
+		if e := p.over(more, settingTenantRequests, own.TenantRequests, settingTenantBytes, own.TenantBytes); e != nil {
+			return e
 		}
 	}
 	b.all.drain(now, l.AllRequests, l.AllBytes)
@@ -234,7 +252,8 @@ func (b *Budgets) forgetLocked() {
 	least, name := math.Inf(1), ""
 	now := b.now()
 	for t, p := range b.tenants {
-		p.drain(now, b.limits.TenantRequests, b.limits.TenantBytes)
+		own := b.of(t)
+		p.drain(now, own.TenantRequests, own.TenantBytes)
 		if p.requests < least {
 			least, name = p.requests, t
 		}

@@ -114,3 +114,27 @@ func TestPrices(t *testing.T) {
 		}
 	}
 }
+
+// A tenant may have an hourly budget of its own, also where the others have none.
+func TestBudgetOfATenant(t *testing.T) {
+	c, most := &clock{time.Unix(1e9, 0)}, int64(5)
+	b := New(Options{Now: c.time, LimitsOf: func(tenant string) *Limits {
+		if tenant == "a" {
+			return &Limits{TenantRequests: most}
+		}
+		return &Limits{}
+	}})
+	if b.Open([]string{"b"}).Limited() || !b.Open([]string{"b", "a"}).Limited() {
+		t.Error("the tenant with a budget is not the one that is limited")
+	}
+	if n, err := spend(t, b.Open([]string{"a"}), 100, 1); n != 5 || err == nil || !strings.Contains(err.Error(), "query.tenant-bucket-requests is 5 per hour, of which 0 are left") {
+		t.Errorf("%d requests, %v", n, err)
+	}
+	if n, err := spend(t, b.Open([]string{"b"}), 100, 1); n != 100 || err != nil {
+		t.Errorf("%d requests, %v", n, err)
+	}
+	most = 7
+	if n, _ := spend(t, b.Open([]string{"a"}), 100, 1); n != 2 {
+		t.Errorf("%d requests with a higher limit", n)
+	}
+}

@@ -10,8 +10,8 @@ import (
 type Limits struct {
 	QueryRequests  int64 `name:"query.max-bucket-requests" type:"count" default:"0" placeholder:"N" min:"0" help:"Most requests to the bucket that one query may make. 0: no limit."`
 	QueryBytes     int64 `name:"query.max-bucket-bytes" type:"size" default:"0B" placeholder:"SIZE" min:"0" help:"Most bytes that one query may read from the bucket. 0: no limit."`
-	TenantRequests int64 `name:"query.tenant-bucket-requests" type:"count" default:"0" placeholder:"N" min:"0" help:"Most requests to the bucket per hour for the queries of each tenant, with a burst of one hour's worth. 0: no limit."`
-	TenantBytes    int64 `name:"query.tenant-bucket-bytes" type:"size" default:"0B" placeholder:"SIZE" min:"0" help:"Most bytes per hour that the queries of each tenant may read from the bucket, with a burst of one hour's worth. 0: no limit."`
+	TenantRequests int64 `name:"query.tenant-bucket-requests" tenant:"own" type:"count" default:"0" placeholder:"N" min:"0" help:"Most requests to the bucket per hour for the queries of each tenant, with a burst of one hour's worth. 0: no limit."`
+	TenantBytes    int64 `name:"query.tenant-bucket-bytes" tenant:"own" type:"size" default:"0B" placeholder:"SIZE" min:"0" help:"Most bytes per hour that the queries of each tenant may read from the bucket, with a burst of one hour's worth. 0: no limit."`
 	AllRequests    int64 `name:"query.all-bucket-requests" type:"count" default:"0" placeholder:"N" min:"0" help:"Most requests to the bucket per hour for all queries of the process, with a burst of one hour's worth. 0: no limit."`
 	AllBytes       int64 `name:"query.all-bucket-bytes" type:"size" default:"0B" placeholder:"SIZE" min:"0" help:"Most bytes per hour that all queries of the process may read from the bucket, with a burst of one hour's worth. 0: no limit."`
 

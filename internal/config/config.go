@@ -44,6 +44,8 @@ type Config struct {
 	Auth Auth `embed:""`
 	TLS  TLS  `embed:""`
 
+	TenantsFile string `name:"tenants.file" default:"" placeholder:"FILE" help:"YAML file with limits of tenants: those of each tenant below tenants, and those of all others below defaults. It is read again when it changes, and on SIGHUP. Empty: all tenants have the limits of the settings."`
+
 	Memory Share `name:"memory" default:"50%" placeholder:"SIZE" help:"Memory budget of the process, which sizes every buffer and cache: a size, or a share of the limit of the cgroup (v1 or v2) or else of the machine."`
 	Disk   Share `name:"disk" default:"90%" placeholder:"SIZE" help:"Largest size of the data folder: a size, or a share of its file system. Beyond it writes get 503."`
 
@@ -63,7 +65,7 @@ type Config struct {
 	Connections int `name:"limits.connections" type:"count" default:"1024" placeholder:"N" min:"1" help:"Most open connections of each listener. Further HTTP connections wait, further Graphite connections are closed."`
 
 	Query      api.Limits           `embed:""`
-	QueryBytes Share                `name:"query.max-bytes" default:"25%" placeholder:"SIZE" help:"Most memory of one query: a size, or a share of the memory budget."`
+	QueryBytes Share                `name:"query.max-bytes" tenant:"own" default:"25%" placeholder:"SIZE" help:"Most memory of one query: a size, or a share of the memory budget."`
 	Features   promql.Features      `name:"query.enable-feature" default:"" placeholder:"NAME,..." help:"Experimental features of PromQL, by the names that --enable-feature of Prometheus has for them, separated by commas."`
 	Bill       bill.Limits          `embed:""`
 	Policies   policy.Limits        `embed:""`

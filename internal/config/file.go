@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,11 +16,20 @@ import (
 var (
 	errNotOne  = errors.New("must be one value, not a list or a map")
 	errNotList = errors.New("must be a list, not a map")
+	// errNotOfTenant is that of a setting in a file of tenants.
+	errNotOfTenant = errors.New("is a setting of the server, which no tenant can have of its own")
 )
 
 // yaml reads the settings of one YAML document. It walks the syntax tree and does not decode into the struct:
 // the text of a value must go through the parser of the flags, and every mistake needs its line.
 func (l *loader) yaml(path string, data []byte) {
+	if body := l.document(path, data); body != nil {
+		l.mapping(path, "", body)
+	}
+}
+
+// document returns the body of a YAML document, or nil if it is empty or wrong.
+func (l *loader) document(path string, data []byte) ast.Node {
 	f, err := parser.ParseBytes(data, 0)
 	if err != nil {
 		var e yaml.Error
@@ -29,16 +39,16 @@ func (l *loader) yaml(path string, data []byte) {
 			err = fmt.Errorf("%s: %w", path, err)
 		}
 		l.mistakes = append(l.mistakes, err)
-		return
+		return nil
 	}
 	if len(f.Docs) > 1 {
 		l.mistakes = append(l.mistakes, fmt.Errorf("%s: expected one document, got a second one", position(path, f.Docs[1].GetToken())))
-		return
+		return nil
 	}
 	if len(f.Docs) == 0 || f.Docs[0].Body == nil {
-		return // an empty file changes nothing
+		return nil // an empty file changes nothing
 	}
-	l.mapping(path, "", f.Docs[0].Body)
+	return f.Docs[0].Body
 }
 
 func position(path string, t *token.Token) string {
@@ -59,7 +69,7 @@ func (l *loader) mapping(path, prefix string, n ast.Node) {
 	case *ast.CommentGroupNode:
 		return
 	default:
-		what := "the file"
+		what := cmp.Or(l.inside, "the file")
 		if prefix != "" {
 			what = prefix[:len(prefix)-1]
 		}
@@ -70,6 +80,8 @@ func (l *loader) mapping(path, prefix string, n ast.Node) {
 		key := v.Key.GetToken()
 		name := prefix + key.Value
 		switch {
+		case l.find(name) != nil && l.inside != "" && !l.find(name).ofTenant:
+			l.mistake(position(path, key), name, errNotOfTenant)
 		case l.find(name) != nil:
 			l.value(path, l.find(name), v.Value)
 		case l.isGroup(name):

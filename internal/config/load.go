@@ -70,6 +70,8 @@ type loader struct {
 	config   Config
 	origins  Origins
 	mistakes []error
+	// inside names the section of a file of tenants; empty: the settings are those of the server.
+	inside string
 }
 
 func (l *loader) find(name string) *Setting {
@@ -89,6 +91,9 @@ func (l *loader) set(s *Setting, text, origin string) {
 }
 
 func (l *loader) mistake(origin, name string, err error) {
+	if l.inside != "" {
+		name = l.inside + "." + name
+	}
 	l.mistakes = append(l.mistakes, fmt.Errorf("%s: %s: %w", origin, name, err))
 }
 

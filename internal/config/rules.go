@@ -102,17 +102,30 @@ func rules() []rule {
 	}...)
 }
 
-func (l *loader) validate() {
+func (l *loader) validate() { l.validateIf(func(string) bool { return true }) }
+
+// validateSet validates the settings that have been set.
+func (l *loader) validateSet() {
+	l.validateIf(func(name string) bool {
+		_, set := l.origins[name]
+		return set
+	})
+}
+
+func (l *loader) validateIf(counts func(setting string) bool) {
 	bounded := make(map[string]bool)
 	for i := range l.settings {
 		s := &l.settings[i]
+		if !counts(s.Name) {
+			continue
+		}
 		if err := s.checkBounds(&l.config); err != nil {
 			l.mistake(l.origins[s.Name], s.Name, err)
 			bounded[s.Name] = true
 		}
 	}
 	for _, r := range rules() {
-		if bounded[r.setting] {
+		if bounded[r.setting] || !counts(r.setting) {
 			continue
 		}
 		if err := r.check(&l.config); err != nil {

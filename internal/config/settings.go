@@ -22,6 +22,8 @@ type Setting struct {
 	kind     string // the tag type
 	min, max string // the tags; empty: no bound
 	index    []int  // of the field, as reflect counts
+	// ofTenant says that a tenant may have its own value: the tag tenant.
+	ofTenant bool
 }
 
 // Settings returns all settings in the order of the tree.
@@ -45,7 +47,7 @@ func walk(t reflect.Type, index []int, list *[]Setting) {
 		}
 		*list = append(*list, Setting{
 			Name: name, Env: envName(name), Default: f.Tag.Get("default"), Help: f.Tag.Get("help"),
-			kind: f.Tag.Get("type"), min: f.Tag.Get("min"), max: f.Tag.Get("max"), index: path,
+			kind: f.Tag.Get("type"), min: f.Tag.Get("min"), max: f.Tag.Get("max"), index: path, ofTenant: f.Tag.Get("tenant") == "own",
 		})
 	}
 }

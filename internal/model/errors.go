@@ -15,12 +15,14 @@ var (
 	ErrClosed = errors.New("closed")
 )
 
-// LimitError refuses something because of a limit of the process. It is of class [ErrTransient].
+// LimitError refuses something because of a limit of the process or of a tenant. It is of class [ErrTransient].
 type LimitError struct {
 	// Limit is the setting, in the spelling of the configuration.
 	Limit string
 	// Text states the limit that was reached and the remedy.
 	Text string
+	// Tenant says that the limit is that of one tenant, and not of the process.
+	Tenant bool
 }
 
 // Error returns the text.

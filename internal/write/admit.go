@@ -110,18 +110,26 @@ func (b *budget) inUse() int64 {
 
 // Grant is a request's share of the byte budget. It belongs to one goroutine at a time.
 type Grant struct {
-	p     *Path
-	bytes int64
+	p      *Path
+	tenant string
+	// account counts the request for its tenant; nil: it is not counted, since its receiver waits for memory.
+	account *account
+	bytes   int64
 }
 
 // Admit reserves bytes for a request before they are read. It does not wait: if the budget is
 // exhausted, it returns a *Refused that asks the sender to retry.
 func (p *Path) Admit(_ context.Context, tenant string, bytes int64) (*Grant, error) {
-	g := &Grant{p: p}
 	if err := p.checkOpen(tenant); err != nil {
 		return nil, err
 	}
+	t, err := p.begin(tenant)
+	if err != nil {
+		return nil, err
+	}
+	g := &Grant{p: p, tenant: tenant, account: t}
 	if err := g.Grow(bytes); err != nil {
+		g.end()
 		return nil, err
 	}
 	return g, nil
@@ -173,7 +181,11 @@ func (g *Grant) Grow(bytes int64) error {
 	if err := g.p.fits(bytes + g.bytes); err != nil {
 		return err
 	}
+	if err := g.hold(bytes); err != nil {
+		return err
+	}
 	if !g.p.budget.try(bytes) {
+		g.unhold(bytes)
 		return g.p.exhausted(bytes)
 	}
 	g.bytes += bytes
@@ -217,6 +229,7 @@ func (p *Path) fits(bytes int64) error {
 
 // Release returns all reserved bytes. It may be called more than once.
 func (g *Grant) Release() {
+	g.end()
 	if g.bytes != 0 {
 		g.p.budget.release(g.bytes)
 		g.bytes = 0

@@ -37,7 +37,7 @@ func origin(b *model.Batch, i int) uint32 {
 // usableAsIs reports whether the labels of a [CanonicalSource] are sorted, valid and within the limits,
 // so that they and their key need no rebuilding. Neighbouring series share most of their labels: a
 // label that equals the one at the same position of last, which has been checked, is not checked again.
-func (p *Path) usableAsIs(s model.Signal, last, l model.Labels) bool {
+func (limits *Limits) usableAsIs(s model.Signal, last, l model.Labels) bool {
 	if len(l) == 0 || len(l) > model.MaxLabelBytes {
 		return false
 	}
@@ -47,7 +47,7 @@ func (p *Path) usableAsIs(s model.Signal, last, l model.Labels) bool {
 		same := size == lastSize && bytes.Equal(l[at:at+size], last[lastAt:lastAt+size])
 		if !same || !sameBefore {
 			name, value, _, ok := l[at:].Next()
-			if !ok || !same && !p.o.Limits.within(name, value) {
+			if !ok || !same && !limits.within(name, value) {
 				return false
 			}
 			if at > 0 {
@@ -59,7 +59,7 @@ func (p *Path) usableAsIs(s model.Signal, last, l model.Labels) bool {
 		before, sameBefore = at, same
 		at, lastAt = at+size, lastAt+lastSize
 	}
-	return n <= p.o.Limits.labels(s)
+	return n <= limits.labels(s)
 }
 
 // within reports whether a label is allowed; check says why it is not.

@@ -73,7 +73,7 @@ func TestOrdinaryAllocates(t *testing.T) {
 	p := newPath(&store{}, Limits{MaxLabels: 5})
 	a, b := model.LabelsOf("__name__", "a", "job", "j"), model.LabelsOf("__name__", "b", "job", "j")
 	alloctest.AtMost(t, 0, 100, func() {
-		if !p.usableAsIs(model.Metrics, nil, a) || !p.usableAsIs(model.Metrics, a, b) {
+		if !p.o.Limits.usableAsIs(model.Metrics, nil, a) || !p.o.Limits.usableAsIs(model.Metrics, a, b) {
 			t.Fatal("labels are taken for odd ones")
 		}
 	})

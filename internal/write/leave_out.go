@@ -13,11 +13,11 @@ import (
 // leaveOut drops the rows that are too old or too far in the future and all rows of invalid series; an empty
 // slice marks none. If every row is good, which is the usual case, it costs one pass over the times and
 // changes nothing.
-func (p *Path) leaveOut(b *model.Batch, invalid []bool, res *Result) {
+func (p *Path) leaveOut(b *model.Batch, invalid []bool, l *Limits, res *Result) {
 	now := p.o.Now()
-	lo, hi := int64(math.MinInt64), saturate(now, p.o.Limits.MaxFuture)
-	if p.o.Limits.MaxAge > 0 {
-		lo = now - int64(p.o.Limits.MaxAge)
+	lo, hi := int64(math.MinInt64), saturate(now, l.MaxFuture)
+	if l.MaxAge > 0 {
+		lo = now - int64(l.MaxAge)
 	}
 	if len(invalid) == 0 && within(b.Samples.Times, lo, hi) && within(b.Exemplars.Times, lo, hi) && within(b.Text.Times, lo, hi) {
 		return
@@ -31,9 +31,9 @@ func (p *Path) leaveOut(b *model.Batch, invalid []bool, res *Result) {
 		case t < lo:
 			res.Rejected.AddAt(position(f, series, row), ReasonTooOld, countRows(f, &c.Rows, row, row+1), func() string {
 				if f == model.Text {
-					return p.lineTooOld(describeStream(b, series), t, lo)
+					return l.lineTooOld(describeStream(b, series), t, lo)
 				}
-				return fmt.Sprintf("%s at %s is older than %s", describeSeries(b, series), rfc3339(t), p.o.Limits.OldestAge())
+				return fmt.Sprintf("%s at %s is older than %s", describeSeries(b, series), rfc3339(t), l.OldestAge())
 			})
 			return false
 		case t > hi:
@@ -41,7 +41,7 @@ func (p *Path) leaveOut(b *model.Batch, invalid []bool, res *Result) {
 				if f == model.Text {
 					return fmt.Sprintf("entry for stream '%s' has timestamp too new: %s", describeStream(b, series), seconds(t))
 				}
-				return fmt.Sprintf("%s at %s is further in the future than max-future (%s)", describeSeries(b, series), rfc3339(t), p.o.Limits.MaxFuture)
+				return fmt.Sprintf("%s at %s is further in the future than max-future (%s)", describeSeries(b, series), rfc3339(t), l.MaxFuture)
 			})
 			return false
 		}
@@ -58,10 +58,10 @@ func position(f model.Family, series, row int) int {
 }
 
 // lineTooOld explains that a line is too old. The text is Loki's, which knows no other setting than max-age.
-func (p *Path) lineTooOld(stream string, t, oldest int64) string {
+func (l *Limits) lineTooOld(stream string, t, oldest int64) string {
 	text := fmt.Sprintf("entry for stream '%s' has timestamp too old: %s, oldest acceptable timestamp is: %s", stream, seconds(t), seconds(oldest))
-	if p.o.Limits.AgeSetting != "" {
-		text += fmt.Sprintf(" (limit: %s)", p.o.Limits.AgeSetting)
+	if l.AgeSetting != "" {
+		text += fmt.Sprintf(" (limit: %s)", l.AgeSetting)
 	}
 	return text
 }

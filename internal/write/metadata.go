@@ -42,7 +42,7 @@ func (p *Path) Metadata(tenant string, family []byte, typ string, help, unit []b
 	if p.o.Metadata == nil || len(family) == 0 {
 		return
 	}
-	if most := p.o.Limits.MaxValueBytes; most > 0 && max(len(family), len(help), len(unit)) > most {
+	if most := p.limits(tenant).MaxValueBytes; most > 0 && max(len(family), len(help), len(unit)) > most {
 		p.metrics.discardedMetadata.WithLabelValues("too_long").Inc()
 		return
 	}

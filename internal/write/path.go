@@ -36,6 +36,10 @@ type Options struct {
 	// Metadata stores the metadata of metric families; nil drops it.
 	Metadata Metadata
 	Limits   Limits
+	// LimitsOf returns the limits of a tenant; nil: Limits. It is called a few times for each request.
+	LimitsOf func(tenant string) *Limits
+	// Meter counts what each tenant writes; nil: nobody counts.
+	Meter Meter
 	// Room returns an error while the disk of the data folder is too full to accept data; nil disables
 	// the check.
 	Room func() error
@@ -46,6 +50,23 @@ type Options struct {
 	Logger *slog.Logger
 }
 
+// Meter counts what each tenant writes. It is safe for concurrent use, and called a few times for each request.
+type Meter interface {
+	// Stored counts durable rows.
+	Stored(tenant string, n Counts)
+	// Discarded counts rows that were received and not stored, also those that the sender may send again.
+	Discarded(tenant, reason string, n Counts)
+	// Received counts a request over HTTP that has ended, and its bytes, as sent and as decoded.
+	Received(tenant string, bytes int64)
+}
+
+// noMeter counts nothing.
+type noMeter struct{}
+
+func (noMeter) Stored(string, Counts)            {}
+func (noMeter) Discarded(string, string, Counts) {}
+func (noMeter) Received(string, int64)           {}
+
 // Path is the write path of one process. It is safe for concurrent use.
 type Path struct {
 	o            Options
@@ -54,7 +75,7 @@ type Path struct {
 	gate         gate
 	metadataSeen metadataSeen
 	watchers     watchers
-	rates        rates
+	accounts     accounts
 	batches      sync.Pool
 	scratch      sync.Pool
 	refusals     *refusalLog
@@ -68,6 +89,12 @@ func New(o Options) *Path {
 	}
 	if o.Room == nil {
 		o.Room = func() error { return nil }
+	}
+	if o.LimitsOf == nil {
+		o.LimitsOf = func(string) *Limits { return &o.Limits }
+	}
+	if o.Meter == nil {
+		o.Meter = noMeter{}
 	}
 	p := &Path{o: o, refusals: newRefusalLog(o.Logger)}
 	p.creator, _ = o.Head.(Creator)
@@ -85,8 +112,10 @@ func (p *Path) Close() { p.gate.close() }
 // Seed returns the seed for the keys of this installation.
 func (p *Path) Seed() model.KeySeed { return p.o.Seed }
 
-// Limits returns the limits that apply to requests.
-func (p *Path) Limits() Limits { return p.o.Limits }
+// Limits returns the limits that apply to the requests of a tenant.
+func (p *Path) Limits(tenant string) Limits { return *p.limits(tenant) }
+
+func (p *Path) limits(tenant string) *Limits { return p.o.LimitsOf(tenant) }
 
 // Now returns the time in Unix nanoseconds.
 func (p *Path) Now() int64 { return p.o.Now() }
@@ -142,17 +171,18 @@ func (p *Path) Push(ctx context.Context, b *model.Batch) (Result, error) {
 	if err := p.o.Room(); err != nil {
 		return res, p.refuse(err, "disk")
 	}
-	if err := p.resolve(b, s, &res); err != nil {
+	l := p.limits(b.Tenant)
+	if err := p.resolve(b, s, l, &res); err != nil {
 		return res, p.refuse(err, "series")
 	}
-	p.leaveOut(b, s.invalid, &res)
-	p.Rejected(res.Rejected) // count now: these rows have left the batch, and a retry does not see them
-	charged, err := p.chargeLines(b)
+	p.leaveOut(b, s.invalid, l, &res)
+	p.Rejected(b.Tenant, res.Rejected) // count now: these rows have left the batch, and a retry does not see them
+	charged, err := p.charge(b, l)
 	if err != nil {
 		return res, err
 	}
 	if err := p.store(ctx, b, s, &res); err != nil {
-		p.refundLines(b.Tenant, charged, res.ByKind)
+		p.refund(b.Tenant, charged, res.ByKind, l)
 		return res, err
 	}
 	return res, nil
@@ -172,7 +202,7 @@ func (p *Path) store(ctx context.Context, b *model.Batch, s *scratch, res *Resul
 		}
 		// A waiting request keeps its memory. Waiting requests must not starve pushes to known series.
 		if tries == maxAwaits || !p.budget.halfFree() || !p.creator.Await(ctx, full) {
-			return p.refuse(full, "series")
+			return p.refuseSeries(full, b)
 		}
 	}
 	if err := p.append(ctx, b, res); err != nil {
@@ -193,8 +223,30 @@ func (p *Path) append(ctx context.Context, b *model.Batch, res *Result) error {
 	res.ByKind.Add(stored)
 	res.Stored = res.ByKind.Total()
 	p.metrics.stored(stored)
+	p.o.Meter.Stored(b.Tenant, stored)
 	p.metrics.labels.Add(float64(b.Labels.Len()))
 	return nil
+}
+
+// refuseSeries refuses what is left of a batch, rows of new series. If the limit is that of the tenant, it is
+// a 429.
+func (p *Path) refuseSeries(err error, b *model.Batch) error {
+	refused := p.refuse(err, "series")
+	var named *model.LimitError
+	var r *Refused
+	if errors.As(err, &named) && named.Tenant && errors.As(refused, &r) {
+		r.Status, r.NewSeries = http.StatusTooManyRequests, true
+		p.o.Meter.Discarded(b.Tenant, reasonOf(named.Limit), countBatch(b))
+	}
+	return refused
+}
+
+// reasonOf returns the reason for which series of a tenant are refused.
+func reasonOf(limit string) string {
+	if limit == "limits.tenant-series" {
+		return ReasonSeries
+	}
+	return ReasonSeriesRate
 }
 
 // refuse turns an error of the store into a *Refused. Transient errors give 503, which senders retry.
@@ -218,13 +270,16 @@ func (p *Path) refuse(err error, limit string) error {
 }
 
 // Discard counts floats that a receiver dropped before they became rows.
-func (p *Path) Discard(reason string, samples int) {
-	p.metrics.discarded(reason, Counts{Samples: samples})
+func (p *Path) Discard(tenant, reason string, samples int) {
+	n := Counts{Samples: samples}
+	p.metrics.discarded(reason, n)
+	p.o.Meter.Discarded(tenant, reason, n)
 }
 
-// Rejected counts rows that a receiver dropped.
-func (p *Path) Rejected(left Rejections) {
+// Rejected counts rows of a tenant that a receiver dropped.
+func (p *Path) Rejected(tenant string, left Rejections) {
 	for i := range left {
 		p.metrics.discarded(left[i].Reason, left[i].ByKind)
+		p.o.Meter.Discarded(tenant, left[i].Reason, left[i].ByKind)
 	}
 }

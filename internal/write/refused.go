@@ -22,6 +22,9 @@ type Refused struct {
 	// Closed means that this process is shutting down. Another one, or this one after a restart, may
 	// accept the request.
 	Closed bool
+	// NewSeries says that only rows of new series are refused, for as long as the tenant has no room for
+	// them. A receiver that would hold back other rows meanwhile drops these.
+	NewSeries bool
 }
 
 // Error returns the text with the name of the limit.

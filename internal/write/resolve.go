@@ -40,13 +40,13 @@ func (p *Path) putScratch(s *scratch) {
 }
 
 // resolve finds the series that are new and adds their labels to the batch.
-func (p *Path) resolve(b *model.Batch, s *scratch, res *Result) (err error) {
+func (p *Path) resolve(b *model.Batch, s *scratch, limits *Limits, res *Result) (err error) {
 	s.invalid = s.invalid[:0]
 	b.Labels.Reset() // left over if an earlier push of the batch failed
 	if s.fresh, err = p.o.Head.Resolve(b, s.fresh[:0]); err != nil || len(s.fresh) == 0 {
 		return err
 	}
-	corrected, err := p.addLabels(b, s, res)
+	corrected, err := p.addLabels(b, s, limits, res)
 	if err != nil || !corrected {
 		return err
 	}
@@ -82,16 +82,16 @@ func keepLabels(t *model.LabelTable, keep func(series uint32) bool) {
 // not allowed as invalid. They never become known, so they are checked each time they are sent. It
 // also corrects the keys of series whose labels were not canonical on the wire, and reports whether
 // there were any.
-func (p *Path) addLabels(b *model.Batch, s *scratch, res *Result) (corrected bool, err error) {
+func (p *Path) addLabels(b *model.Batch, s *scratch, limits *Limits, res *Result) (corrected bool, err error) {
 	reserver, _ := b.Source.(Reserver)
 	source, _ := b.Source.(CanonicalSource)
 	reserved := 0
 	var last model.Labels
 	for _, i := range s.fresh {
 		l := canonicalLabels(source, b, int(i))
-		if !p.usableAsIs(b.Signal, last, l) {
+		if !limits.usableAsIs(b.Signal, last, l) {
 			var changed bool
-			if l, changed = p.build(b, s, i, res); l == nil {
+			if l, changed = p.build(b, s, i, limits, res); l == nil {
 				continue
 			}
 			corrected = corrected || changed
@@ -111,11 +111,11 @@ func (p *Path) addLabels(b *model.Batch, s *scratch, res *Result) (corrected boo
 
 // build builds the labels of a series, corrects its key if necessary, and reports whether it did. If
 // the labels are not allowed, it marks the series as invalid and returns nil.
-func (p *Path) build(b *model.Batch, s *scratch, i uint32, res *Result) (_ model.Labels, corrected bool) {
+func (p *Path) build(b *model.Batch, s *scratch, i uint32, limits *Limits, res *Result) (_ model.Labels, corrected bool) {
 	s.labels.Reset()
 	b.BuildLabels(int(i), &s.labels)
 	var reason, why string
-	if s.bytes, reason, why = p.canonical(b.Signal, &s.labels, s.bytes[:0]); reason != "" {
+	if s.bytes, reason, why = limits.canonical(b.Signal, &s.labels, s.bytes[:0]); reason != "" {
 		if len(s.invalid) == 0 {
 			s.invalid = append(s.invalid, make([]bool, len(b.Keys))...)
 		}
@@ -135,8 +135,8 @@ func (p *Path) build(b *model.Batch, s *scratch, i uint32, res *Result) (_ model
 
 // canonical appends the canonical form of labels to dst. If they are not allowed, it returns a reason
 // and an explanation.
-func (p *Path) canonical(s model.Signal, lb *model.LabelsBuilder, dst []byte) (_ []byte, reason, why string) {
-	if reason, why = p.o.Limits.check(s, lb); reason != "" {
+func (l *Limits) canonical(s model.Signal, lb *model.LabelsBuilder, dst []byte) (_ []byte, reason, why string) {
+	if reason, why = l.check(s, lb); reason != "" {
 		return dst, reason, why
 	}
 	dst, err := lb.Append(dst)

@@ -40,6 +40,12 @@ const (
 	ReasonMetadataMany   = "structured_metadata_too_many"
 	ReasonTemporality    = "delta_temporality"
 	ReasonMetric         = "invalid_metric"
+	// Those of limits of a tenant. The sender may send the rows again, and then they count again.
+	ReasonSampleRate   = "sample_rate"
+	ReasonLineRate     = "line_rate"
+	ReasonLineByteRate = "line_byte_rate"
+	ReasonSeries       = "active_series"
+	ReasonSeriesRate   = "new_series_rate"
 )
 
 // Counts counts rows by kind.

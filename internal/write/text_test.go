@@ -149,17 +149,3 @@ func TestRates(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
-
-func TestRatesOfManyTenants(t *testing.T) {
-	l := &Limits{TenantLines: 1, TenantLineBytes: 1}
-	var r rates
-	for i := range maxRatedTenants {
-		r.allowance(strings.Repeat("t", i%100)+time.Duration(i).String(), 1, l).lines = 0
-	}
-	if r.allowance("one more", 1, l) != &r.others || r.allowance("and another", 1, l) != &r.others {
-		t.Error("there is no bound")
-	}
-	if r.allowance("one more", 1+int64(time.Hour), l) == &r.others || len(r.tenants) != 1 {
-		t.Errorf("%d tenants are remembered, whose allowance is whole", len(r.tenants))
-	}
-}

@@ -24,7 +24,7 @@ func newCreationLimit(perSecond int64) creationLimit {
 
 // creationLimits are the token buckets of creation.
 type creationLimits struct {
-	total, tenant creationLimit
+	total creationLimit
 
 	mu      sync.Mutex
 	all     bucketOfTokens
@@ -46,9 +46,10 @@ func (b *bucketOfTokens) left(l creationLimit, now int64) int {
 	return int(min(l.burst-b.spent, math.MaxInt32))
 }
 
-// take returns how many of n series may be created, and the limit that refuses the others.
-func (l *creationLimits) take(tenant uint16, n int, now int64) (int, *model.LimitError) {
-	if l.total.perSecond <= 0 && l.tenant.perSecond <= 0 {
+// take returns how many of n series may be created at the rate of the tenant and of all, and the limit that
+// refuses the others.
+func (l *creationLimits) take(id uint16, tenant string, perSecond int64, n int, now int64) (int, *model.LimitError) {
+	if l.total.perSecond <= 0 && perSecond <= 0 {
 		return n, nil
 	}
 	l.mu.Lock()
@@ -56,15 +57,15 @@ func (l *creationLimits) take(tenant uint16, n int, now int64) (int, *model.Limi
 	allowed := n
 	var err *model.LimitError
 	var own *bucketOfTokens
-	if l.tenant.perSecond > 0 {
-		if own = l.tenants[tenant]; own == nil {
+	if perSecond > 0 {
+		if own = l.tenants[id]; own == nil {
 			own = new(bucketOfTokens)
-			l.tenants[tenant] = own
+			l.tenants[id] = own
 		}
-		if left := own.left(l.tenant, now); left < allowed {
+		if left := own.left(newCreationLimit(perSecond), now); left < allowed {
 			allowed = max(0, left)
-			err = &model.LimitError{Limit: LimitTenantNewSeries, Text: fmt.Sprintf(
-				"refused %d of %d new series: the tenant may create %g per second; send the request again later", n-allowed, n, l.tenant.perSecond)}
+			err = &model.LimitError{Limit: LimitTenantNewSeries, Tenant: true, Text: fmt.Sprintf(
+				"refused %d of %d new series: tenant %s may create %d per second; send the request again later", n-allowed, n, tenant, perSecond)}
 		}
 	}
 	if l.total.perSecond > 0 {
@@ -81,12 +82,42 @@ func (l *creationLimits) take(tenant uint16, n int, now int64) (int, *model.Limi
 	return allowed, err
 }
 
+// tenantSeries returns how many of n series the tenant may have on top of its active ones, and the limit that
+// refuses the others.
+func (h *Head) tenantSeries(id uint16, tenant string, most int64, n int) (int, *model.LimitError) {
+	active := h.known.OfTenant(id)
+	if most <= 0 {
+		// One tenant alone may fill the set; see crowdedKey.
+		if active == h.known.Len() {
+			return n, nil
+		}
+		most = h.known.Cap() / 10 * 9
+	}
+	if active+int64(n) <= most {
+		return n, nil
+	}
+	allowed := int(max(0, most-active))
+	return allowed, &model.LimitError{Limit: LimitTenantSeries, Tenant: true, Text: fmt.Sprintf(
+		"refused %d of %d new series: tenant %s has %d active series and may have %d; drop series or labels that nothing needs, or raise the limit", n-allowed, n, tenant, active, most)}
+}
+
+// ActiveSeries returns the number of series of a tenant in the known set.
+func (h *Head) ActiveSeries(tenant string) int64 {
+	id, ok := h.tenants.find(tenant)
+	if !ok {
+		return 0
+	}
+	return h.known.OfTenant(id)
+}
+
 // The limits that [Head.Create] names in its errors.
 const (
 	// LimitNewSeries bounds creation by all tenants together.
 	LimitNewSeries = "limits.new-series"
 	// LimitTenantNewSeries bounds creation by each tenant.
 	LimitTenantNewSeries = "limits.tenant-new-series"
+	// LimitTenantSeries bounds the active series of each tenant.
+	LimitTenantSeries = "limits.tenant-series"
 	// LimitLabelBuffer is exceeded when labels come faster than the disk takes them.
 	LimitLabelBuffer = "memory"
 )
@@ -112,7 +143,14 @@ func (h *Head) Create(tenant string, n int) (int, error) {
 		return 0, &model.LimitError{Limit: LimitLabelBuffer, Text: fmt.Sprintf(
 			"refused %d new series: labels that are not in a part yet take %d of %d bytes; send the request again later", n, held, h.o.LabelBytes)}
 	}
-	allowed, limit := h.limits.take(id, n, h.o.Now())
+	limits := h.o.Tenant
+	if h.o.TenantLimits != nil {
+		limits = h.o.TenantLimits(tenant)
+	}
+	allowed, limit := h.tenantSeries(id, tenant, limits.Series, n)
+	if fast, tooFast := h.limits.take(id, tenant, limits.NewSeries, allowed, h.o.Now()); tooFast != nil {
+		allowed, limit = fast, tooFast
+	}
 	if limit == nil {
 		return allowed, nil
 	}

@@ -68,7 +68,7 @@ func TestCrowdedOut(t *testing.T) {
 
 func TestCreationLimits(t *testing.T) {
 	r := newRig(t, func(o *Options) {
-		o.NewSeries, o.TenantNewSeries = 10, 1
+		o.NewSeries, o.Tenant.NewSeries = 10, 1
 	})
 	r.head.limits.total.burst = 100
 	create := func(tenant string, n, want int, limit string) {
@@ -105,9 +105,44 @@ func TestCreationLimits(t *testing.T) {
 	create("a", 1000, 1000, "")
 }
 
+// TestTenantSeries: a tenant may have so many active series, and a change of the limit counts at once.
+func TestTenantSeries(t *testing.T) {
+	most := int64(0)
+	r := newRig(t, func(o *Options) {
+		o.KnownBytes = 1 << 20
+		o.TenantLimits = func(tenant string) TenantLimits {
+			if tenant == "a" {
+				return TenantLimits{Series: most}
+			}
+			return TenantLimits{}
+		}
+	})
+	create := func(tenant string, n, want int) {
+		t.Helper()
+		got, err := r.head.Create(tenant, n)
+		var named *model.LimitError
+		if errors.As(err, &named); got != want || (err == nil) != (n == want) || err != nil && (named.Limit != LimitTenantSeries || !named.Tenant) {
+			t.Errorf("%d of %d: %v; want %d", got, n, err, want)
+		}
+	}
+	r.push("a", 0, 30, r.now, 1)
+	if got := r.head.ActiveSeries("a"); got != 30 {
+		t.Fatalf("%d active series", got)
+	}
+	create("a", int(r.head.known.Cap()), int(r.head.known.Cap())) // it is alone
+	r.push("b", 0, 10, r.now, 1)
+	create("a", int(r.head.known.Cap()), int(r.head.known.Cap()/10*9-30))
+	most = 50
+	create("a", 20, 20)
+	create("a", 21, 20)
+	most = 29
+	create("a", 1, 0)
+	create("b", 100, 100)
+}
+
 // TestGreatestCreationLimit: the tokens of a limit that hardly limits do not overflow.
 func TestGreatestCreationLimit(t *testing.T) {
-	r := newRig(t, func(o *Options) { o.NewSeries, o.TenantNewSeries = math.MaxInt64, math.MaxInt64 })
+	r := newRig(t, func(o *Options) { o.NewSeries, o.Tenant.NewSeries = math.MaxInt64, math.MaxInt64 })
 	if n, err := r.head.Create("a", 1000); n != 1000 || err != nil {
 		t.Errorf("%d of 1000 series: %v", n, err)
 	}

@@ -39,7 +39,7 @@ func Open(ctx context.Context, o Options) (*Head, error) {
 	h.mu.room = sync.NewCond(&h.mu.Mutex)
 	h.mu.buffers.rows, h.mu.buffers.labels = rows.NewBuffer(), labels.NewBuffer()
 	h.metadata = metadata.New(o.Metadata)
-	h.limits = creationLimits{total: newCreationLimit(o.NewSeries), tenant: newCreationLimit(o.TenantNewSeries), tenants: make(map[uint16]*bucketOfTokens)}
+	h.limits = creationLimits{total: newCreationLimit(o.NewSeries), tenants: make(map[uint16]*bucketOfTokens)}
 	h.resolving.New = func() any { return new(resolver) }
 	// A folder without a copy of the manifest is new, or of a version that wrote METADATA when it had some.
 	_, noCopy := o.FS.Stat(o.FS.PathJoin(o.Dir, local.ManifestName+local.CopySuffix))

@@ -29,6 +29,9 @@ type Options struct {
 	Limits
 	Windows
 
+	// TenantLimits returns the limits of a tenant; nil: Limits.Tenant. It is called for each batch with new series.
+	TenantLimits func(tenant string) TenantLimits
+
 	// FlushEvery is the age at which buffered rows go to a part (10 s).
 	FlushEvery time.Duration
 	// MaxFuture is how far in the future samples may be. The write path enforces it.
@@ -78,16 +81,24 @@ type Changes interface {
 // Limits bound what tenants may create. Zero values take the defaults that are named. The tags make the
 // fields settings: see package config.
 type Limits struct {
-	// NewSeries and TenantNewSeries bound the series per second that all tenants together and each tenant may
-	// create (no limit).
-	NewSeries       int64 `name:"limits.new-series" type:"count" default:"0" placeholder:"N" min:"0" help:"Most series that all tenants together may create per second, with a burst of one minute's worth. Known series are not held back. 0: as many as the disk takes."`
-	TenantNewSeries int64 `name:"limits.tenant-new-series" type:"count" default:"0" placeholder:"N" min:"0" help:"Most series that each tenant may create per second, with a burst of one minute's worth. Known series are not held back. 0: as many as the disk takes."`
+	// NewSeries bounds the series per second that all tenants together may create (no limit).
+	NewSeries int64 `name:"limits.new-series" type:"count" default:"0" placeholder:"N" min:"0" help:"Most series that all tenants together may create per second, with a burst of one minute's worth. Known series are not held back. 0: as many as the disk takes."`
+	// Tenant bounds each tenant, unless Options.TenantLimits is set.
+	Tenant TenantLimits `embed:""`
 	// Metadata bounds the descriptions of metric families.
 	Metadata metadata.Limits `embed:""`
 	// Tenants bounds the tenants (65,535, which is also the most there can be).
 	Tenants int `name:"limits.tenants" type:"count" default:"10000" placeholder:"N" min:"1" max:"65535" help:"Most tenants. Writes of further tenants are refused."`
 	// Deletion bounds deletions. The head carries them out whatever their number; app refuses further ones.
 	Deletion deletion.Limits `embed:""`
+}
+
+// TenantLimits bound what one tenant may create. Zero means no limit.
+type TenantLimits struct {
+	// NewSeries bounds the series per second.
+	NewSeries int64 `name:"limits.tenant-new-series" tenant:"own" type:"count" default:"0" placeholder:"N" min:"0" help:"Most series that each tenant may create per second, with a burst of one minute's worth. Known series are not held back. 0: as many as the disk takes."`
+	// Series bounds the active ones: those in the known set. Series that requests in flight create may come on top.
+	Series int64 `name:"limits.tenant-series" tenant:"own" type:"count" default:"0" placeholder:"N" min:"0" help:"Most active series of each tenant, metrics and log streams together. Known series are not held back. 0: nine tenths of what the known set has room for, while other tenants have series."`
 }
 
 // Windows define when rows become blocks. The tags make the fields settings: see package config.

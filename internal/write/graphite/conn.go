@@ -175,24 +175,24 @@ func (c *conn) consume(n int) bool {
 func (c *conn) deliver(lines []byte) bool {
 	rows := countLines(lines)
 	if err := c.from.check(); err != nil {
-		c.l.lost(c.l.metrics.tcp, rows, err)
+		c.l.lost(c.from.tenant, c.l.metrics.tcp, rows, err)
 		return false
 	}
 	need := int64(len(lines) + rows*rowBytes)
-	if most := c.l.o.Sink.Limits().MaxInflightBytes; most > 0 {
+	if most := c.l.o.Sink.Limits(c.from.tenant).MaxInflightBytes; most > 0 {
 		// Waiting for more than the whole budget would never end. Chunks are smaller than this anyway.
 		need = min(need, most/2)
 	}
 	grant, err := c.l.o.Sink.AdmitWait(c.l.ctx, c.from.tenant, need)
 	if err != nil {
-		c.l.lost(c.l.metrics.tcp, rows, err)
+		c.l.lost(c.from.tenant, c.l.metrics.tcp, rows, err)
 		return false
 	}
 	c.parser.rest = lines
 	whole := c.queue.add(c.l.ctx, c.parser, grant)
 	c.l.count(c.l.metrics.tcp, c.parser)
 	if !whole {
-		c.l.lost(c.l.metrics.tcp, countLines(c.parser.rest), c.l.ctx.Err())
+		c.l.lost(c.from.tenant, c.l.metrics.tcp, countLines(c.parser.rest), c.l.ctx.Err())
 	}
 	return whole
 }
@@ -260,7 +260,7 @@ func (l *Listener) count(t *transport, p *parser) {
 		reason string
 	}{{p.counts.bad, t.badReason}, {p.counts.nan, write.ReasonNaN}, {p.counts.badTime, write.ReasonTimeRange}} {
 		if c.n > 0 {
-			l.o.Sink.Discard(c.reason, c.n)
+			l.o.Sink.Discard(p.tenant, c.reason, c.n)
 		}
 	}
 	if n := p.counts.nan; n > 0 {
@@ -268,7 +268,7 @@ func (l *Listener) count(t *transport, p *parser) {
 		l.o.Sink.LogRefusal(p.tenant, write.ReasonNaN, write.Counts{Samples: n}, "the value is NaN: "+string(p.firstNaN))
 	}
 	for reason, n := range p.ruled {
-		l.o.Sink.Discard(reason, n)
+		l.o.Sink.Discard(p.tenant, reason, n)
 	}
 	clear(p.ruled)
 	t.bad.Add(float64(p.counts.bad))

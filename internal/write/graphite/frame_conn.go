@@ -104,7 +104,7 @@ func (c *frameConn) Read(b []byte) (int, error) {
 // rows.
 func (l *Listener) maxFrame() int64 {
 	most := int64(l.o.MaxFrameBytes)
-	if all := l.o.Sink.Limits().MaxInflightBytes; all > 0 {
+	if all := l.o.Sink.Limits(model.DefaultTenant).MaxInflightBytes; all > 0 {
 		most = min(most, all/16)
 	}
 	return most
@@ -113,7 +113,7 @@ func (l *Listener) maxFrame() int64 {
 // maxDecoding returns the memory that decoding a pickle of n bytes may use.
 func (l *Listener) maxDecoding(n int64) int64 {
 	most := 16*n + firstFrameBytes
-	if all := l.o.Sink.Limits().MaxInflightBytes; all > 0 {
+	if all := l.o.Sink.Limits(model.DefaultTenant).MaxInflightBytes; all > 0 {
 		most = min(most, all/4)
 	}
 	return most
@@ -251,13 +251,13 @@ func decodePickle(c *frameConn, in []byte) bool {
 func (c *frameConn) deliver(p framePoints, n int) bool {
 	for n > 0 {
 		k, need := p.nextSlice(n)
-		if most := c.l.o.Sink.Limits().MaxInflightBytes; most > 0 {
+		if most := c.l.o.Sink.Limits(c.from.tenant).MaxInflightBytes; most > 0 {
 			// Waiting for more than the whole budget would never end.
 			need = min(need, most/2)
 		}
 		grant, err := c.reserved.grant(need)
 		if err != nil {
-			c.l.lost(c.transport, n, err)
+			c.l.lost(c.from.tenant, c.transport, n, err)
 			return false
 		}
 		p.take(k)
@@ -265,7 +265,7 @@ func (c *frameConn) deliver(p framePoints, n int) bool {
 		c.l.count(c.transport, c.parser)
 		n -= k
 		if !whole {
-			c.l.lost(c.transport, n+p.left(), c.l.ctx.Err())
+			c.l.lost(c.from.tenant, c.transport, n+p.left(), c.l.ctx.Err())
 			return false
 		}
 	}

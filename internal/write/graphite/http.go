@@ -101,7 +101,7 @@ func (h *HTTP) store(r *receive.Request, encoding body.Encoding) (receive.Respon
 		c.reset()
 		bad = bad[:0:0]
 		more = p.feed(c)
-		h.ignore(p)
+		h.ignore(r.Tenant, p)
 		if err := h.syncRules(); err != nil {
 			return receive.Response{Stored: stored}, err
 		}
@@ -135,7 +135,7 @@ func (h *HTTP) push(r *receive.Request, c *chunk, bad write.Rejections) (write.C
 
 // ignore counts the points that are left out without a word to the sender: those without a value, and those
 // that a rule discards.
-func (h *HTTP) ignore(p *parser) {
+func (h *HTTP) ignore(tenant string, p *parser) {
 	var out write.Rejections
 	if p.counts.nan > 0 {
 		out.Add(write.ReasonNaN, write.Counts{Samples: p.counts.nan}, func() string { return string(p.firstNaN) })
@@ -143,7 +143,7 @@ func (h *HTTP) ignore(p *parser) {
 	for reason, n := range p.ruled {
 		out.Add(reason, write.Counts{Samples: n}, func() string { return "" })
 	}
-	h.sink.Rejected(out)
+	h.sink.Rejected(tenant, out)
 	clear(p.ruled)
 	p.counts = counts{}
 }

@@ -17,7 +17,7 @@ type Sink interface {
 	receive.Store
 	TryAdmit(tenant string, bytes int64) (g *write.Grant, ok bool, err error)
 	AdmitWait(ctx context.Context, tenant string, bytes int64) (*write.Grant, error)
-	Discard(reason string, samples int)
+	Discard(tenant, reason string, samples int)
 	LogRefusal(tenant, reason string, n write.Counts, first string)
 }
 

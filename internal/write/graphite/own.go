@@ -37,7 +37,7 @@ func (o *Own) Store(ctx context.Context, tenant string, paths []string, times []
 	for at := 0; at < len(paths); {
 		o.c.reset()
 		for ; at < len(paths) && !o.c.full(); at++ {
-			o.add(paths[at], times[at], values[at])
+			o.add(tenant, paths[at], times[at], values[at])
 		}
 		if err := o.push(ctx, tenant); err != nil {
 			return err
@@ -46,14 +46,14 @@ func (o *Own) Store(ctx context.Context, tenant string, paths []string, times []
 	return nil
 }
 
-func (o *Own) add(path string, t int64, v float64) {
+func (o *Own) add(tenant, path string, t int64, v float64) {
 	switch {
 	case math.IsNaN(v):
-		o.sink.Discard(write.ReasonNaN, 1)
+		o.sink.Discard(tenant, write.ReasonNaN, 1)
 	case t > maxSeconds || t < -maxSeconds:
-		o.sink.Discard(write.ReasonTimeRange, 1)
+		o.sink.Discard(tenant, write.ReasonTimeRange, 1)
 	case o.p.pathPoint([]byte(path), t*second, math.Float64bits(v), &o.c) != "":
-		o.sink.Discard(write.ReasonBadLine, 1)
+		o.sink.Discard(tenant, write.ReasonBadLine, 1)
 	}
 }
 
@@ -71,6 +71,11 @@ func (o *Own) push(ctx context.Context, tenant string) error {
 	o.c.fill(b)
 	for wait := firstRetry; ; wait = min(2*wait, lastRetry) {
 		_, err := o.sink.Push(ctx, b)
+		var refused *write.Refused
+		if errors.As(err, &refused) && refused.NewSeries {
+			// Known series must not wait until the tenant may have more. The write path has counted these.
+			return nil
+		}
 		if err == nil || !errors.Is(err, model.ErrTransient) || ctx.Err() != nil {
 			return err
 		}

@@ -56,7 +56,7 @@ func (b *bench) wantNothingHeld(t *testing.T) {
 	t.Helper()
 	b.want(t, b.metrics.pickleBytes, 0)
 	eventually(t, func() bool {
-		g, err := b.o.Sink.Admit(t.Context(), "x", b.o.Sink.Limits().MaxInflightBytes)
+		g, err := b.o.Sink.Admit(t.Context(), "x", b.o.Sink.Limits("x").MaxInflightBytes)
 		if err == nil {
 			g.Release()
 		}

@@ -33,8 +33,16 @@ func (l *Listener) push(ctx context.Context, tenant string, t *transport, c *chu
 		if err == nil {
 			return
 		}
+		var refused *write.Refused
+		if errors.As(err, &refused) && refused.NewSeries {
+			// Known series of the connection must not wait until the tenant may have more series. The write
+			// path has counted these.
+			t.dropped.Add(float64(b.Samples.Len()))
+			l.log.failure("points of new series lost", "transport", t.name, "points", b.Samples.Len(), "error", err)
+			return
+		}
 		if !errors.Is(err, model.ErrTransient) || ctx.Err() != nil {
-			l.lost(t, b.Samples.Len(), err)
+			l.lost(tenant, t, b.Samples.Len(), err)
 			return
 		}
 		t.retries.Inc()
@@ -42,16 +50,16 @@ func (l *Listener) push(ctx context.Context, tenant string, t *transport, c *chu
 		select {
 		case <-time.After(wait/2 + rand.N(wait)):
 		case <-ctx.Done():
-			l.lost(t, b.Samples.Len(), err)
+			l.lost(tenant, t, b.Samples.Len(), err)
 			return
 		}
 	}
 }
 
 // lost counts received rows that will not be stored.
-func (l *Listener) lost(t *transport, rows int, err error) {
+func (l *Listener) lost(tenant string, t *transport, rows int, err error) {
 	t.dropped.Add(float64(rows))
-	l.o.Sink.Discard(write.ReasonOverload, rows)
+	l.o.Sink.Discard(tenant, write.ReasonOverload, rows)
 	l.log.failure("points lost", "transport", t.name, "points", rows, "error", err)
 }
 

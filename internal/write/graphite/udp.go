@@ -64,7 +64,7 @@ func (l *Listener) addDatagram(g *queue, p *parser, lines []byte) {
 	n := countDatagramLines(p.rest)
 	l.metrics.droppedDatagrams.Inc()
 	l.metrics.udp.dropped.Add(float64(n))
-	l.o.Sink.Discard(write.ReasonOverload, n)
+	l.o.Sink.Discard(p.tenant, write.ReasonOverload, n)
 	l.log.failure("datagram dropped: no memory for its points", "lines", n)
 }
 

@@ -22,6 +22,8 @@ type Stream struct {
 
 	// level is the level that the labels give to each line, if they have one.
 	level levelLabel
+	// judged are the limits that Reason is about.
+	judged LabelLimits
 }
 
 // newStream applies the rules to labels, which may be in any order.

@@ -20,7 +20,6 @@ const StreamCacheBytes = 8 << 20
 // Streams turns label sets, as spelled on the wire, into streams. It caches recent ones, so that the
 // labels of a continuing stream are not parsed again. It is safe for concurrent use.
 type Streams struct {
-	rules  Rules
 	seed   model.KeySeed
 	shards [streamShards]streamShard
 	most   int // bytes of one generation of one shard
@@ -35,26 +34,23 @@ type streamShard struct {
 }
 
 // NewStreams returns a Streams that uses about maxBytes for its cache.
-func NewStreams(rules Rules, seed model.KeySeed, maxBytes int) *Streams {
-	s := &Streams{rules: rules, seed: seed, most: maxBytes / streamShards / 2}
+func NewStreams(seed model.KeySeed, maxBytes int) *Streams {
+	s := &Streams{seed: seed, most: maxBytes / streamShards / 2}
 	for i := range s.shards {
 		s.shards[i].young = make(map[string]*Stream)
 	}
 	return s
 }
 
-// Rules returns the rules of the streams.
-func (s *Streams) Rules() *Rules { return &s.rules }
-
 // GetText returns the stream whose labels have the form {a="b"}.
-func (s *Streams) GetText(text []byte) *Stream {
-	return s.Get(text, ParseLabels)
+func (s *Streams) GetText(rules *Rules, text []byte) *Stream {
+	return s.Get(rules, text, ParseLabels)
 }
 
-// Get returns the stream for a spelling of labels. If the stream is not cached, read parses the
-// spelling; its error becomes that of the stream. All spellings passed to one Streams must have the
-// same syntax, so that each has one meaning.
-func (s *Streams) Get(spelling []byte, read func(spelling []byte, lb *model.LabelsBuilder) error) *Stream {
+// Get returns the stream for a spelling of labels under the rules of a tenant. If the stream is not cached,
+// read parses the spelling; its error becomes that of the stream. All spellings passed to one Streams must
+// have the same syntax, so that each has one meaning.
+func (s *Streams) Get(rules *Rules, spelling []byte, read func(spelling []byte, lb *model.LabelsBuilder) error) *Stream {
 	shard := &s.shards[xxh3.Hash(spelling)%streamShards]
 	shard.mu.RLock()
 	st, young := shard.young[string(spelling)], true
@@ -62,8 +58,9 @@ func (s *Streams) Get(spelling []byte, read func(spelling []byte, lb *model.Labe
 		st, young = shard.old[string(spelling)], false
 	}
 	shard.mu.RUnlock()
-	if st == nil {
-		st = s.parse(spelling, read)
+	// Tenants whose limits differ take turns with a stream that they share, which is rare.
+	if st == nil || st.judged != rules.LabelLimits {
+		st, young = s.parse(rules, spelling, read), false
 	}
 	if !young {
 		s.cache(shard, spelling, st)
@@ -71,7 +68,13 @@ func (s *Streams) Get(spelling []byte, read func(spelling []byte, lb *model.Labe
 	return st
 }
 
-func (s *Streams) parse(spelling []byte, read func(spelling []byte, lb *model.LabelsBuilder) error) *Stream {
+func (s *Streams) parse(rules *Rules, spelling []byte, read func(spelling []byte, lb *model.LabelsBuilder) error) *Stream {
+	st := s.judge(rules, spelling, read)
+	st.judged = rules.LabelLimits
+	return st
+}
+
+func (s *Streams) judge(rules *Rules, spelling []byte, read func(spelling []byte, lb *model.LabelsBuilder) error) *Stream {
 	if len(spelling) > model.MaxLabelBytes {
 		return &Stream{Reason: write.ReasonLabelsTooLong, Why: fmt.Sprintf("the labels of the stream exceed %d bytes: %s", model.MaxLabelBytes, cut(spelling))}
 	}
@@ -79,7 +82,7 @@ func (s *Streams) parse(spelling []byte, read func(spelling []byte, lb *model.La
 	if err := read(spelling, &lb); err != nil {
 		return InvalidStream(err)
 	}
-	return s.rules.newStream(&lb, s.seed)
+	return rules.newStream(&lb, s.seed)
 }
 
 // InvalidStream returns the stream for labels that cannot be parsed.

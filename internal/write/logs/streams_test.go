@@ -40,9 +40,9 @@ func TestStreams(t *testing.T) {
 		{`{n="` + strings.Repeat("v", 2049) + `"}`, "", write.ReasonValueTooLong, "has label value too long: 'vvv"},
 		{`{n="` + strings.Repeat("v", model.MaxLabelBytes) + `"}`, "", write.ReasonLabelsTooLong, "the labels of the stream exceed 1048576 bytes"},
 	} {
-		s := NewStreams(rules, 9, StreamCacheBytes)
+		s := NewStreams(9, StreamCacheBytes)
 		for range 2 {
-			got := s.GetText([]byte(c.text))
+			got := s.GetText(&rules, []byte(c.text))
 			if got.Reason != c.reason || !strings.Contains(got.Why, c.why) {
 				t.Errorf("%.80s: %q %q, want %q %q", c.text, got.Reason, got.Why, c.reason, c.why)
 			}
@@ -55,11 +55,11 @@ func TestStreams(t *testing.T) {
 		}
 	}
 	rules.ServiceNames = nil
-	s := NewStreams(rules, 9, StreamCacheBytes)
-	if got := s.GetText([]byte(`{app="a"}`)); got.Labels.String() != `{app="a"}` {
+	s := NewStreams(9, StreamCacheBytes)
+	if got := s.GetText(&rules, []byte(`{app="a"}`)); got.Labels.String() != `{app="a"}` {
 		t.Error(got.Labels)
 	}
-	if got := s.GetText([]byte(`{}`)); got.Reason != write.ReasonLabels || got.Why != "error at least one label pair is required per stream" {
+	if got := s.GetText(&rules, []byte(`{}`)); got.Reason != write.ReasonLabels || got.Why != "error at least one label pair is required per stream" {
 		t.Error(got)
 	}
 }
@@ -67,13 +67,13 @@ func TestStreams(t *testing.T) {
 // The cache is bounded, stays correct, and a hit does not allocate.
 func TestStreamsAreForgotten(t *testing.T) {
 	const most = 256 << 10
-	s := NewStreams(DefaultRules(), 9, most)
+	s, rules := NewStreams(9, most), DefaultRules()
 	var wg sync.WaitGroup
 	for g := range 4 {
 		wg.Go(func() {
 			for i := range 10_000 {
 				text := fmt.Sprintf(`{app="a%d"}`, (i*7+g)%5000)
-				if got := s.GetText([]byte(text)); string(got.Labels.Get("service_name")) != text[6:len(text)-2] {
+				if got := s.GetText(&rules, []byte(text)); string(got.Labels.Get("service_name")) != text[6:len(text)-2] {
 					t.Errorf("%s: %s", text, got.Labels)
 				}
 			}
@@ -89,7 +89,22 @@ func TestStreamsAreForgotten(t *testing.T) {
 		t.Errorf("%d streams of %d bytes are remembered", n, bytes)
 	}
 	text := []byte(`{app="a"}`)
-	alloctest.AtMost(t, 0, 100, func() { s.GetText(text) })
+	alloctest.AtMost(t, 0, 100, func() { s.GetText(&rules, text) })
+}
+
+// Tenants whose limits differ share the cache, and each gets its own verdict.
+func TestStreamsOfTenantsWithOtherLimits(t *testing.T) {
+	s, wide, narrow := NewStreams(9, StreamCacheBytes), DefaultRules(), DefaultRules()
+	narrow.MaxLabels = 1
+	text := []byte(`{a="1", b="2"}`)
+	for range 3 {
+		if got := s.GetText(&wide, text); got.Reason != "" {
+			t.Errorf("wide: %s", got.Why)
+		}
+		if got := s.GetText(&narrow, text); got.Reason != write.ReasonTooManyLabels {
+			t.Errorf("narrow: %q", got.Reason)
+		}
+	}
 }
 
 func FuzzParseLabels(f *testing.F) {
@@ -126,14 +141,14 @@ func BenchmarkText(b *testing.B) {
 	}
 	for name, most := range map[string]int{"seen": 256 << 20, "new": 1 << 10} {
 		b.Run(name, func(b *testing.B) {
-			s := NewStreams(DefaultRules(), 9, most)
+			s, rules := NewStreams(9, most), DefaultRules()
 			for _, t := range text {
-				s.GetText(t)
+				s.GetText(&rules, t)
 			}
 			b.ReportAllocs()
 			b.ResetTimer()
 			for i := range b.N {
-				s.GetText(text[i%len(text)])
+				s.GetText(&rules, text[i%len(text)])
 			}
 		})
 	}

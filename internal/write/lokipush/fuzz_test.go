@@ -18,7 +18,7 @@ func walked(t *testing.T, m message, body []byte) ([]string, error) {
 	b := &model.Batch{Signal: model.Logs}
 	w := new(walker)
 	var reserved int64
-	w.start(logs.NewStreams(rules, 9, logs.StreamCacheBytes), body, b, func(n int64) error { reserved += n; return nil })
+	w.start(logs.NewStreams(9, logs.StreamCacheBytes), &rules, body, b, func(n int64) error { reserved += n; return nil })
 	err := w.walk(m)
 	if int64(cap(b.Text.Bytes)) > 4*(reserved+int64(len(body)))+(1<<20) {
 		t.Errorf("%d bytes are taken and %d reserved for a body of %d", cap(b.Text.Bytes), reserved, len(body))

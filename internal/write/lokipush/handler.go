@@ -25,6 +25,8 @@ type Options struct {
 	Sink receive.Sink
 	// Rules are the rules for lines; see [logs.DefaultRules].
 	Rules logs.Rules
+	// RulesOf returns the rules for the lines of a tenant; nil: Rules.
+	RulesOf func(tenant string) *logs.Rules
 	// StreamCacheBytes is the memory for recently seen streams, for each kind of body. Zero means
 	// [logs.StreamCacheBytes].
 	StreamCacheBytes int
@@ -35,6 +37,7 @@ type Options struct {
 // Handler serves pushes. It is safe for concurrent use.
 type Handler struct {
 	sink   receive.Sink
+	rules  func(tenant string) *logs.Rules
 	server *receive.Server
 	// streams has one cache per kind of body, because each kind spells labels in its own way.
 	streams [messages]*logs.Streams
@@ -48,9 +51,12 @@ func New(o Options) *Handler {
 		o.StreamCacheBytes = logs.StreamCacheBytes
 	}
 	m := newMetrics(o.Registerer)
-	h := &Handler{sink: o.Sink, server: receive.New(o.Sink, body.New("push", "lines"), forms, m), metrics: m}
+	if o.RulesOf == nil {
+		o.RulesOf = func(string) *logs.Rules { return &o.Rules }
+	}
+	h := &Handler{sink: o.Sink, rules: o.RulesOf, server: receive.New(o.Sink, body.New("push", "lines"), forms, m), metrics: m}
 	for i := range h.streams {
-		h.streams[i] = logs.NewStreams(o.Rules, o.Sink.Seed(), o.StreamCacheBytes)
+		h.streams[i] = logs.NewStreams(o.Sink.Seed(), o.StreamCacheBytes)
 	}
 	h.walkers.New = func() any { return new(walker) }
 	return h
@@ -87,7 +93,7 @@ func (h *Handler) store(r *receive.Request, f form) (receive.Response, error) {
 	defer h.giveWalker(w)
 	b := h.sink.Batch(r.Tenant, model.Logs)
 	defer h.sink.Recycle(b)
-	w.start(h.streams[f.message], r.Body, b, r.Reserve)
+	w.start(h.streams[f.message], h.rules(r.Tenant), r.Body, b, r.Reserve)
 	if err := w.walk(f.message); err != nil {
 		return receive.Response{}, err
 	}
@@ -117,7 +123,7 @@ func (h *Handler) giveWalker(w *walker) {
 	if w.memory() > maxPooled {
 		return
 	}
-	w.decoded, w.streams = nil, nil
+	w.decoded, w.streams, w.rules = nil, nil, nil
 	w.entries.Forget()
 	h.walkers.Put(w)
 }

@@ -125,7 +125,7 @@ func (w *walker) jsonStream(s *scanner) error {
 	if m.labelsAt >= 0 {
 		raw = s.b[m.labelsAt:m.labelsEnd:m.labelsEnd]
 	}
-	w.entries.Begin(atByte(m.labelsAt, w.streams.Get(raw, readJSONLabels)))
+	w.entries.Begin(atByte(m.labelsAt, w.streams.Get(w.rules, raw, readJSONLabels)))
 	end := s.p
 	s.p = m.entriesAt
 	if !s.null() {

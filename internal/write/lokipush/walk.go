@@ -15,6 +15,7 @@ import (
 type walker struct {
 	decoded []byte
 	streams *logs.Streams
+	rules   *logs.Rules
 	entries logs.Entries
 	// found counts the streams of the body, including those without lines.
 	found int
@@ -23,9 +24,9 @@ type walker struct {
 }
 
 // start prepares the walker for a body.
-func (w *walker) start(streams *logs.Streams, decoded []byte, b *model.Batch, reserve func(int64) error) {
-	w.decoded, w.streams, w.found = decoded, streams, 0
-	w.entries.Start(streams.Rules(), b, reserve)
+func (w *walker) start(streams *logs.Streams, rules *logs.Rules, decoded []byte, b *model.Batch, reserve func(int64) error) {
+	w.decoded, w.streams, w.rules, w.found = decoded, streams, rules, 0
+	w.entries.Start(rules, b, reserve)
 	// Lines make up almost all of a body. Their memory is reserved as they are added.
 	b.Text.Bytes = slices.Grow(b.Text.Bytes, min(len(decoded), 1<<20))
 }
@@ -99,7 +100,7 @@ func (w *walker) stream(p, end int) error {
 	if entries == 0 {
 		return nil
 	}
-	w.entries.Begin(w.streams.GetText(labels))
+	w.entries.Begin(w.streams.GetText(w.rules, labels))
 	for at := p; at < end; {
 		// The first pass has validated the message.
 		number, kind, next, _ := wire.Field(d, at, end)

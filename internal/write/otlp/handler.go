@@ -25,6 +25,8 @@ type Options struct {
 	Sink receive.Sink
 	// Rules are the rules for log lines; see [logs.DefaultRules].
 	Rules logs.Rules
+	// RulesOf returns the rules for the lines of a tenant; nil: Rules.
+	RulesOf func(tenant string) *logs.Rules
 	// StreamCacheBytes is the memory for recently seen log resources. Zero means
 	// [logs.StreamCacheBytes].
 	StreamCacheBytes int
@@ -51,10 +53,13 @@ func New(o Options) *Handler {
 	if o.StreamCacheBytes == 0 {
 		o.StreamCacheBytes = logs.StreamCacheBytes
 	}
+	if o.RulesOf == nil {
+		o.RulesOf = func(string) *logs.Rules { return &o.Rules }
+	}
 	m := newMetrics(o.Registerer)
 	h := &Handler{
 		o: o, server: receive.New(o.Sink, body.New("OTLP", "records or data points"), forms, m), metrics: m, metricsShape: metricsShape(),
-		streams: logs.NewStreams(o.Rules, o.Sink.Seed(), o.StreamCacheBytes),
+		streams: logs.NewStreams(o.Sink.Seed(), o.StreamCacheBytes),
 	}
 	h.logWalkers.New = func() any { return new(logWalker) }
 	return h

@@ -23,7 +23,7 @@ func (h *Handler) storeLogs(r *receive.Request, f form) (receive.Response, error
 	defer h.giveLogWalker(w)
 	b := h.o.Sink.Batch(r.Tenant, model.Logs)
 	defer h.o.Sink.Recycle(b)
-	w.start(h.streams, r.Body, b, h.o.Sink.Now(), r.Reserve)
+	w.start(h.streams, h.o.RulesOf(r.Tenant), r.Body, b, h.o.Sink.Now(), r.Reserve)
 	if err := w.walk(); err != nil {
 		return receive.Response{}, err
 	}
@@ -38,7 +38,7 @@ func (h *Handler) giveLogWalker(w *logWalker) {
 	if w.memory() > maxPooled {
 		return
 	}
-	w.decoded, w.streams = nil, nil
+	w.decoded, w.streams, w.rules = nil, nil, nil
 	w.line.d, w.line.reserve, w.shared.d, w.shared.reserve = nil, nil, nil, nil
 	w.entries.Forget()
 	h.logWalkers.Put(w)

@@ -29,7 +29,7 @@ func (h *Handler) storeMetrics(r *receive.Request, f form) (receive.Response, er
 		return receive.Response{}, err
 	}
 	var left write.Rejections
-	limits := h.o.Sink.Limits()
+	limits := h.o.Sink.Limits(r.Tenant)
 	p := newPruner(limits, h.o.Sink.Now(), &left)
 	p.prune(md)
 	b := h.o.Sink.Batch(r.Tenant, model.Metrics)

@@ -17,6 +17,7 @@ import (
 type logWalker struct {
 	decoded []byte
 	streams *logs.Streams
+	rules   *logs.Rules
 	entries logs.Entries
 	now     int64
 	// resource is the metadata that the lines of a resource share, and base that which the lines of a
@@ -27,10 +28,10 @@ type logWalker struct {
 	records      int
 }
 
-func (w *logWalker) start(streams *logs.Streams, decoded []byte, b *model.Batch, now int64, reserve func(int64) error) {
-	w.decoded, w.streams, w.now, w.records = decoded, streams, now, 0
+func (w *logWalker) start(streams *logs.Streams, rules *logs.Rules, decoded []byte, b *model.Batch, now int64, reserve func(int64) error) {
+	w.decoded, w.streams, w.rules, w.now, w.records = decoded, streams, rules, now, 0
 	w.line.d, w.line.reserve, w.shared.d, w.shared.reserve = decoded, reserve, decoded, reserve
-	w.entries.Start(streams.Rules(), b, reserve)
+	w.entries.Start(rules, b, reserve)
 }
 
 func (w *logWalker) memory() int { return cap(w.line.arena) + cap(w.shared.arena) + w.entries.Memory() }
@@ -86,7 +87,7 @@ func walkShared(d []byte, p, end int, first func(begin, stop int) error, item fu
 func (w *logWalker) resourceLogs(p, end int) error {
 	err := walkShared(w.decoded, p, end, func(begin, stop int) error {
 		resource := w.decoded[begin:stop:stop]
-		w.entries.Begin(w.streams.Get(resource, readStream))
+		w.entries.Begin(w.streams.Get(w.rules, resource, readStream))
 		w.shared.arena = w.shared.arena[:0]
 		w.resource.Reset()
 		return w.shared.resource(&w.resource, begin, stop, false)

@@ -52,7 +52,7 @@ func (h *Handler) store(r *receive.Request, f form) (receive.Response, error) {
 	defer h.pools.putWalker(w)
 	b := h.sink.Batch(r.Tenant, model.Metrics)
 	defer h.sink.Recycle(b)
-	w.start(f.version, r.Body, h.sink.Seed(), h.sink.Limits(), b, r.Reserve)
+	w.start(f.version, r.Body, h.sink.Seed(), h.sink.Limits(r.Tenant), b, r.Reserve)
 	w.election.start(h.elector, r.Tenant)
 	if err := w.walk(); err != nil {
 		return receive.Response{}, err

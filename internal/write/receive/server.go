@@ -60,7 +60,7 @@ func (s *Server) serve(r *http.Request, store func(*Request) (Response, error)) 
 		return Response{}, err
 	}
 	in := s.codec.Take()
-	limits := s.sink.Limits()
+	limits := s.sink.Limits(tenant)
 	grant, err := s.codec.Read(r, s.sink, tenant, in, limits.MaxBodyBytes)
 	if err != nil {
 		s.codec.Give(in)
@@ -121,7 +121,7 @@ func (r *Request) Push(b *model.Batch, left write.Rejections) (write.Counts, wri
 	if err != nil {
 		return res.ByKind, nil, err
 	}
-	r.server.sink.Rejected(left)
+	r.server.sink.Rejected(r.Tenant, left)
 	left.Merge(res.Rejected)
 	for i := range left {
 		r.server.sink.LogRefusal(r.Tenant, left[i].Reason, left[i].ByKind, left[i].Examples[0])

@@ -9,7 +9,7 @@ import (
 
 // Admission reserves memory from the byte budget before requests are read.
 type Admission interface {
-	Limits() write.Limits
+	Limits(tenant string) write.Limits
 	Admit(ctx context.Context, tenant string, bytes int64) (*write.Grant, error)
 }
 
@@ -26,8 +26,8 @@ type Store interface {
 
 // Recorder takes what a receiver knows apart from rows.
 type Recorder interface {
-	// Rejected counts rows that the receiver dropped before they came into a batch.
-	Rejected(left write.Rejections)
+	// Rejected counts rows of a tenant that the receiver dropped before they came into a batch.
+	Rejected(tenant string, left write.Rejections)
 	// LogRefusal logs rows that a sender was refused for a reason, with the text about the first of them, or
 	// the request if there are no rows. It leaves most of a flood out.
 	LogRefusal(tenant, reason string, n write.Counts, first string)

@@ -167,6 +167,9 @@ func (k *Set) Has(tenant uint16, signal model.Signal, key model.Key) bool {
 // Len returns the number of series in the set.
 func (k *Set) Len() int64 { return k.count.Load() }
 
+// OfTenant returns the number of series of a tenant.
+func (k *Set) OfTenant(tenant uint16) int64 { return int64(k.tenants[tenant].Load()) }
+
 // Cap returns the number of series that the set has room for.
 func (k *Set) Cap() int64 { return k.maxKeys }
 

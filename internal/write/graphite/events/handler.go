@@ -27,6 +27,8 @@ type Options struct {
 	Sink receive.Sink
 	// Rules are those for lines: an event is one.
 	Rules logs.Rules
+	// RulesOf returns the rules of a tenant; nil: Rules.
+	RulesOf func(tenant string) *logs.Rules
 	// Registerer registers the metrics; it may be nil.
 	Registerer prometheus.Registerer
 }
@@ -36,6 +38,7 @@ type Handler struct {
 	sink    receive.Sink
 	server  *receive.Server
 	streams *logs.Streams
+	rules   func(tenant string) *logs.Rules
 	metrics *receive.Metrics
 	number  atomic.Uint32 // of the next event; it begins anywhere, so that ids differ after a restart
 }
@@ -45,6 +48,9 @@ const cacheBytes = 64 << 10
 
 // New returns a handler to be mounted at [Paths].
 func New(o Options) *Handler {
+	if o.RulesOf == nil {
+		o.RulesOf = func(string) *logs.Rules { return &o.Rules }
+	}
 	r := receive.NewRegistry(o.Registerer)
 	m := &receive.Metrics{
 		Requests:  r.Requests("shale_graphite_events_requests_total", "Requests with events of Graphite, by status code of the response.", []string{"code"}),
@@ -53,8 +59,9 @@ func New(o Options) *Handler {
 		Seconds:   r.Seconds("shale_graphite_events_request_seconds", "Time from the headers of a request with an event to its response.", nil),
 	}
 	h := &Handler{
-		sink: o.Sink, server: receive.New(o.Sink, body.New("event", "lines"), receive.Forms{}, m),
-		streams: logs.NewStreams(o.Rules, o.Sink.Seed(), cacheBytes), metrics: m,
+		rules: o.RulesOf,
+		sink:  o.Sink, server: receive.New(o.Sink, body.New("event", "lines"), receive.Forms{}, m),
+		streams: logs.NewStreams(o.Sink.Seed(), cacheBytes), metrics: m,
 	}
 	h.number.Store(rand.Uint32())
 	return h
@@ -95,8 +102,9 @@ func (h *Handler) store(r *receive.Request) (receive.Response, error) {
 	b := h.sink.Batch(r.Tenant, model.Logs)
 	defer h.sink.Recycle(b)
 	var entries logs.Entries
-	entries.Start(h.streams.Rules(), b, r.Reserve)
-	entries.Begin(h.streams.GetText([]byte(event.Selector)))
+	rules := h.rules(r.Tenant)
+	entries.Start(rules, b, r.Reserve)
+	entries.Begin(h.streams.GetText(rules, []byte(event.Selector)))
 	entries.Meta.Reset()
 	id := strconv.FormatInt(event.ID(e.Time/int64(time.Second), h.number.Add(1)), 10)
 	entries.Meta.Add([]byte(event.IDName), []byte(id))

@@ -1,0 +1,104 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/shaledb/shale/internal/model"
+)
+
+// A section of a tenant overrides the defaults of the file, which override the settings.
+func TestTenants(t *testing.T) {
+	c := Default()
+	c.MemoryBytes = 1 << 30
+	c.Write.MaxInflightBytes = 77
+	read, err := ParseTenants("tenants.yaml", []byte(`
+defaults:
+  limits: {tenant-samples: 1000, tenant-series: 500}
+  query.max-series: 10
+tenants:
+  team-a:
+    limits.tenant-samples: 5000
+    limits: {labels: 5, line-bytes: 2KiB}
+    query: {timeout: 3s, max-bytes: 50%, tenant-bucket-bytes: 1GiB}
+    max-age: 90d
+  team-b:
+`), &c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, b, other := read.Of("team-a"), read.Of("team-b"), read.Of("who")
+	if a.Write.TenantSamples != 5000 || a.Head.Series != 500 || a.Write.MaxLabels != 5 || a.Lines.MaxLabels != 5 || a.Lines.MaxLineBytes != 2048 ||
+		a.Query.Timeout != 3*time.Second || a.Query.MaxBytes != 1<<29 || a.Query.MaxSeries != 10 || a.Bill.TenantBytes != 1<<30 || a.Write.MaxInflightBytes != 77 {
+		t.Errorf("team-a: %+v", a)
+	}
+	// The shorter of max-age and retention counts.
+	if a.Write.MaxAge != 30*day || a.Write.AgeSetting != "retention" || other.Write.MaxAge != 7*day || other.Write.AgeSetting != "" {
+		t.Errorf("ages: %s of %s, %s of %s", a.Write.MaxAge, a.Write.AgeSetting, other.Write.MaxAge, other.Write.AgeSetting)
+	}
+	if b.Write != other.Write || b.Head != other.Head || read.Len() != 2 || other.Write.TenantSamples != 1000 || other.Write.MaxLabels != 64 {
+		t.Errorf("team-b: %+v, others: %+v", b, other)
+	}
+	if empty, err := ParseTenants("x", nil, &c); err != nil || empty.Of("a").Write.TenantSamples != c.Write.TenantSamples {
+		t.Errorf("an empty file: %v", err)
+	}
+}
+
+// Each mistake has its line and its field, and all are reported at once.
+func TestBadTenants(t *testing.T) {
+	c := Default()
+	for text, want := range map[string]string{
+		"tenants: {a: {limits.labels: many}}":     `f:1:29: tenants.a.limits.labels: "many" is not a whole number`,
+		"tenants:\n  a:\n    limits: {labels: 0}": "f:3:22: tenants.a.limits.labels: 0 is out of range: must be between 1 and 1024",
+		"defaults: {limits.decoded-bytes: 1KiB}":  "f:1:34: defaults.limits.decoded-bytes: 1KiB is too small: must be at least limits.body-bytes, which is 32MiB",
+		"tenants: {a: {memory: 1GiB}}":            "f:1:15: tenants.a.memory: is a setting of the server, which no tenant can have of its own",
+		"tenants: {a: {limits.tenant-serie: 1}}":  "f:1:15: unknown setting limits.tenant-serie; did you mean limits.tenant-series?",
+		"tenants: {a/b: {}}":                      `f:1:11: invalid: tenant ID "a/b" contains the character '/'; letters, digits and !-_.*'() are allowed`,
+		"tenants: [a]":                            "f:1:10: tenants must be a map",
+		"tenant: {a: {}}":                         "f:1:1: unknown section tenant: expected defaults or tenants",
+		"tenants: {a: 5}":                         "f:1:14: tenants.a must hold settings, as `name: value`",
+		"a: [":                                    "f:1:4: sequence end token ']' not found",
+		"tenants: {a: {query.max-bytes: 0, limits.tenant-burst: 2h}}":     "f:1:56: tenants.a.limits.tenant-burst: 2h is out of range: must be between 1s and 1h\nf:1:32: tenants.a.query.max-bytes: must not be 0",
+		"tenants: {a: {limits.labels: x}, b: {limits.tenant-samples: y}}": `f:1:61: tenants.b.limits.tenant-samples: "y" is not a whole number`,
+	} {
+		_, err := ParseTenants("f", []byte(text), &c)
+		if !errors.Is(err, model.ErrInvalid) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s\ngot  %v\nwant %s", text, err, want)
+		}
+	}
+}
+
+// The documentation lists the settings that a tenant may have of its own.
+func TestTenantSettingsAreListed(t *testing.T) {
+	text, err := os.ReadFile("../../docs/limits.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, list, ok := strings.Cut(string(text), "A tenant may have its own value of these settings:")
+	list, _, ok2 := strings.Cut(list, ". ")
+	if list, _, _ = strings.Cut(list, ".\n"); !ok || !ok2 {
+		t.Fatal("docs/limits.md has no list of settings")
+	}
+	want := "`" + strings.Join(TenantSettings(), "`, `") + "`"
+	if got := strings.Join(strings.Fields(list), " "); got != want {
+		t.Errorf("docs/limits.md lists\n%s\nwant\n%s", got, want)
+	}
+}
+
+// A file of many tenants is read in the time that its size takes.
+func TestManyTenants(t *testing.T) {
+	var text strings.Builder
+	text.WriteString("tenants:\n")
+	for i := range 2000 {
+		fmt.Fprintf(&text, "  t%d: {limits.tenant-samples: %d}\n", i, i)
+	}
+	c := Default()
+	read, err := ParseTenants("f", []byte(text.String()), &c)
+	if err != nil || read.Len() != 2000 || read.Of("t1999").Write.TenantSamples != 1999 {
+		t.Errorf("%v", err)
+	}
+}
