@@ -34,8 +34,13 @@ func memcacheRooms() []room {
 			"memcache/stats": "servers are asked",
 			"terminal":       "the view is a table",
 		}, "a view of servers keeps nothing"},
+		{"memcache/capture", map[string]string{
+			"memcache/stats": "a server is watched",
+			"terminal":       "a record shows keys that anybody may have chosen",
+		}, "a record has the lines of the server as they are"},
 		{"memcache/commands", map[string]string{
 			"memcache/advise":   "it is a subcommand",
+			"memcache/capture":  "it is a subcommand",
 			"memcache/exporter": "it is a subcommand",
 			"memcache/router":   "it is a subcommand",
 			"memcache/top":      "it is a subcommand",

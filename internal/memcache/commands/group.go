@@ -2,6 +2,7 @@ package commands
 
 import (
 	"github.com/shaledb/shale/internal/memcache/advise"
+	"github.com/shaledb/shale/internal/memcache/capture"
 	"github.com/shaledb/shale/internal/memcache/exporter"
 	"github.com/shaledb/shale/internal/memcache/router"
 	"github.com/shaledb/shale/internal/memcache/top"
@@ -12,5 +13,6 @@ type Group struct {
 	Advise   advise.Command   `cmd:"" help:"Say where the memory of servers goes, and which options would hold more."`
 	Router   router.Command   `cmd:"" help:"Pass requests to the servers of their keys, in place of twemproxy."`
 	Top      top.Command      `cmd:"" help:"Show what servers do, every second."`
+	Capture  capture.Commands `cmd:"" help:"Record what happens on a server, and find a moment of it."`
 	Exporter exporter.Command `cmd:"" help:"Serve metrics of servers to Prometheus, in place of memcached_exporter."`
 }

@@ -267,3 +267,30 @@ func ParseItem(line string) (it Item, err error) {
 func On(conn net.Conn, addr string, patience time.Duration) *Conn {
 	return &Conn{Addr: addr, Patience: patience, conn: conn, r: bufio.NewReaderSize(conn, maxLine)}
 }
+
+// Watch hands out what a server logs of what happens on it, until yield returns false or the connection ends.
+// A line is valid until the next one. The connection must not be used after that.
+func (c *Conn) Watch(names []string, yield func(line []byte) bool) error {
+	if err := c.send("watch " + strings.Join(names, " ")); err != nil {
+		return err
+	}
+	line, err := c.line()
+	if err != nil {
+		return err
+	}
+	if string(line) != "OK" {
+		return fmt.Errorf("memcached %s: %w: %.100q", c.Addr, ErrUnsupported, line)
+	}
+	if err := c.conn.SetReadDeadline(time.Time{}); err != nil {
+		return err
+	}
+	for {
+		line, err := c.r.ReadSlice('\n')
+		if err != nil {
+			return fmt.Errorf("memcached %s: %w", c.Addr, err)
+		}
+		if !yield(bytes.TrimRight(line, "\r\n")) {
+			return nil
+		}
+	}
+}
