@@ -49,7 +49,7 @@ func (c *call) limit() {
 	}
 }
 
-// lower returns the lower of two limits, of which 0 is none.
+// lower returns the lower of two limits; 0 means no limit.
 func lower(a, b int64) int64 {
 	if a == 0 || b != 0 && b < a {
 		return b

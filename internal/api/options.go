@@ -32,8 +32,8 @@ type Options struct {
 	// CORSOrigin must match the whole origin of a page whose scripts may read responses; nil: any.
 	CORSOrigin *regexp.Regexp
 	Limits     Limits
-	// LimitsOf returns the limits of a tenant, of which Timeout, MaxSeries, MaxSamples and MaxBytes count; nil: all
-	// tenants have Limits. A query over several tenants has the least of each.
+	// LimitsOf returns the limits of a tenant, of which Timeout, MaxSeries, MaxSamples and MaxBytes count; nil:
+	// all tenants have Limits. A query over several tenants has the least of each.
 	LimitsOf   func(tenant string) *Limits
 	Version    Version
 	Now        func() time.Time // nil: the system clock

@@ -31,8 +31,8 @@ const lookForTenants = 2 * time.Second
 // maxTenantsFile bounds the file of tenants.
 const maxTenantsFile = 64 << 20
 
-// tenantBook holds the settings of tenants, which are read again when their file changes. A file that is wrong
-// changes nothing. It is safe for concurrent use.
+// tenantBook holds the settings of tenants, which are read again when their file changes. A file that is
+// wrong changes nothing. It is safe for concurrent use.
 type tenantBook struct {
 	c     *config.Config
 	log   *slog.Logger
@@ -160,7 +160,7 @@ func (t *tenantBook) watch(ctx context.Context, interval time.Duration, hurry <-
 	}
 }
 
-// The limits of a tenant as each room takes them. The results are shared: nobody changes them.
+// The limits of a tenant as each room takes them. The results are shared, and never changed.
 
 func (t *tenantBook) write(tenant string) *write.Limits      { return &t.now.Load().Of(tenant).Write }
 func (t *tenantBook) head(tenant string) head.TenantLimits   { return t.now.Load().Of(tenant).Head }

@@ -36,7 +36,8 @@ func (b *lockedBuffer) text() string {
 	return b.Buffer.String()
 }
 
-// A changed file counts without a restart, and one that is wrong or gone changes nothing but a metric and the log.
+// A changed file counts without a restart, and one that is wrong or gone changes nothing but a metric and the
+// log.
 func TestTenantsAreReadAgain(t *testing.T) {
 	c := config.Default()
 	c.TenantsFile = filepath.Join(t.TempDir(), "tenants.yaml")

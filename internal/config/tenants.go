@@ -33,7 +33,7 @@ type Tenant struct {
 	Bill  bill.Limits
 }
 
-// Of returns the settings of a tenant. The result is shared: nobody changes it.
+// Of returns the settings of a tenant. The result is shared, and never changed.
 func (t *Tenants) Of(tenant string) *Tenant {
 	if own := t.by[tenant]; own != nil {
 		return own

@@ -15,7 +15,8 @@ var (
 	ErrClosed = errors.New("closed")
 )
 
-// LimitError refuses something because of a limit of the process or of a tenant. It is of class [ErrTransient].
+// LimitError refuses something because of a limit of the process or of a tenant. It is of class
+// [ErrTransient].
 type LimitError struct {
 	// Limit is the setting, in the spelling of the configuration.
 	Limit string

@@ -38,7 +38,7 @@ type Options struct {
 	Limits   Limits
 	// LimitsOf returns the limits of a tenant; nil: Limits. It is called a few times for each request.
 	LimitsOf func(tenant string) *Limits
-	// Meter counts what each tenant writes; nil: nobody counts.
+	// Meter counts what each tenant writes; nil: nothing is counted.
 	Meter Meter
 	// Room returns an error while the disk of the data folder is too full to accept data; nil disables
 	// the check.
@@ -50,7 +50,8 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// Meter counts what each tenant writes. It is safe for concurrent use, and called a few times for each request.
+// Meter counts what each tenant writes. It is safe for concurrent use, and called a few times for each
+// request.
 type Meter interface {
 	// Stored counts durable rows.
 	Stored(tenant string, n Counts)
@@ -176,7 +177,8 @@ func (p *Path) Push(ctx context.Context, b *model.Batch) (Result, error) {
 		return res, p.refuse(err, "series")
 	}
 	p.leaveOut(b, s.invalid, l, &res)
-	p.Rejected(b.Tenant, res.Rejected) // count now: these rows have left the batch, and a retry does not see them
+	// They are counted now: these rows have left the batch, and a retry does not see them.
+	p.Rejected(b.Tenant, res.Rejected)
 	charged, err := p.charge(b, l)
 	if err != nil {
 		return res, err

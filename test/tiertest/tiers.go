@@ -103,8 +103,8 @@ func (s *Set) SSD(disk vfs.FS) *ssd.Options {
 }
 
 // Memcached returns the options of memcached, or nil. Tests wait for it longer than a server does, since
-// their bucket may be in memory. Behind an SSD it takes pages of new blocks: otherwise the SSD would have all
-// pages that memcached has, and memcached would never be asked for one.
+// their bucket may be in memory. If there is an SSD, too, memcached takes pages of new blocks. Otherwise the
+// SSD would have all pages that memcached has, and memcached would never be asked for one.
 func (s *Set) Memcached() *memcached.Options {
 	if len(s.all.servers) == 0 {
 		return nil

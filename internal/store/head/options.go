@@ -29,7 +29,8 @@ type Options struct {
 	Limits
 	Windows
 
-	// TenantLimits returns the limits of a tenant; nil: Limits.Tenant. It is called for each batch with new series.
+	// TenantLimits returns the limits of a tenant; nil: Limits.Tenant. It is called for each batch with new
+	// series.
 	TenantLimits func(tenant string) TenantLimits
 
 	// FlushEvery is the age at which buffered rows go to a part (10 s).
@@ -97,7 +98,8 @@ type Limits struct {
 type TenantLimits struct {
 	// NewSeries bounds the series per second.
 	NewSeries int64 `name:"limits.tenant-new-series" tenant:"own" type:"count" default:"0" placeholder:"N" min:"0" help:"Most series that each tenant may create per second, with a burst of one minute's worth. Known series are not held back. 0: as many as the disk takes."`
-	// Series bounds the active ones: those in the known set. Series that requests in flight create may come on top.
+	// Series bounds the active ones: those in the known set. Series that requests in flight create may come on
+	// top.
 	Series int64 `name:"limits.tenant-series" tenant:"own" type:"count" default:"0" placeholder:"N" min:"0" help:"Most active series of each tenant, metrics and log streams together. Known series are not held back. 0: nine tenths of what the known set has room for, while other tenants have series."`
 }
 
