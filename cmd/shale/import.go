@@ -22,6 +22,7 @@ import (
 	"github.com/shaledb/shale/internal/move/tsdbimport"
 	"github.com/shaledb/shale/internal/move/whisperimport"
 	"github.com/shaledb/shale/internal/terminal"
+	"github.com/shaledb/shale/internal/terminal/moment"
 )
 
 // importCmd brings data of other stores.
@@ -64,7 +65,7 @@ func (c *importWhisperCmd) Run(ctx context.Context, p *process) error {
 		return usageError{fmt.Errorf("--concurrency: expected at least 1, got %d", c.Concurrency)}
 	}
 	if c.AsOf != "" {
-		t, err := parseTime(c.AsOf, time.Now())
+		t, err := moment.Parse(c.AsOf, time.Now())
 		if err != nil {
 			return usageError{fmt.Errorf("--as-of: %w", err)}
 		}
@@ -178,7 +179,7 @@ func (c *importTSDBCmd) header() (h tsdbimport.Header, err error) {
 		if bound.text == "" {
 			continue
 		}
-		t, err := parseTime(bound.text, time.Now())
+		t, err := moment.Parse(bound.text, time.Now())
 		if err != nil {
 			return h, fmt.Errorf("%s: %w", bound.flag, err)
 		}

@@ -24,6 +24,7 @@ import (
 	"github.com/shaledb/shale/internal/load/target"
 	"github.com/shaledb/shale/internal/load/verify"
 	"github.com/shaledb/shale/internal/terminal"
+	"github.com/shaledb/shale/internal/terminal/moment"
 )
 
 // loadCmd generates load for a server and verifies what it stored.
@@ -64,7 +65,7 @@ func (t *loadTiming) schedule(interval config.Duration, series int64, unit time.
 	}
 	if t.Start != "" {
 		var err error
-		if timing.Start, err = parseTime(t.Start, now); err != nil {
+		if timing.Start, err = moment.Parse(t.Start, now); err != nil {
 			return pace.Schedule{}, fmt.Errorf("--start: %w", err)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/shaledb/shale/internal/load/statefile"
 	"github.com/shaledb/shale/internal/load/verify"
 	"github.com/shaledb/shale/internal/load/wire"
+	"github.com/shaledb/shale/internal/terminal/moment"
 )
 
 // loadLogsCmd is shale load logs.
@@ -119,7 +120,7 @@ func (c *loadLogsCmd) load(now time.Time) (*send.Logs, error) {
 		timing.Start = now.Add(-timing.Interval) // a window is sent when it ends, the first one at once
 	}
 	if c.Start != "" {
-		if timing.Start, err = parseTime(c.Start, now); err != nil {
+		if timing.Start, err = moment.Parse(c.Start, now); err != nil {
 			return nil, fmt.Errorf("--start: %w", err)
 		}
 	}

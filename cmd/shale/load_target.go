@@ -14,6 +14,7 @@ import (
 	"github.com/shaledb/shale/internal/load/target"
 	"github.com/shaledb/shale/internal/load/values"
 	"github.com/shaledb/shale/internal/load/verify"
+	"github.com/shaledb/shale/internal/terminal/moment"
 )
 
 // loadTargetCmd is shale load target.
@@ -70,7 +71,7 @@ func (c *loadTargetCmd) target(begin time.Time) (*target.Target, error) {
 		t.Fleet.Suffix = totalSuffix
 	}
 	var err error
-	if t.Epoch, err = parseTime(c.Start, begin); err != nil {
+	if t.Epoch, err = moment.Parse(c.Start, begin); err != nil {
 		return nil, usageError{fmt.Errorf("--start: %w", err)}
 	}
 	if err := t.Fleet.CheckScraped(); err != nil {
@@ -117,11 +118,11 @@ func (c *loadTargetCmd) Run(ctx context.Context, p *process) error {
 
 // verify reads back the samples that scrapers have written.
 func (c *loadTargetCmd) verify(ctx context.Context, p *process, t *target.Target, outcome *loadOutcome) error {
-	from, err := parseTime(c.VerifyFrom, t.Begin)
+	from, err := moment.Parse(c.VerifyFrom, t.Begin)
 	if err != nil {
 		return usageError{fmt.Errorf("--verify-from: %w", err)}
 	}
-	until, err := parseTime(c.VerifyUntil, t.Begin)
+	until, err := moment.Parse(c.VerifyUntil, t.Begin)
 	if err != nil {
 		return usageError{fmt.Errorf("--verify-until: %w", err)}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/shaledb/shale/internal/client"
 	"github.com/shaledb/shale/internal/terminal"
+	"github.com/shaledb/shale/internal/terminal/moment"
 )
 
 // The formats of numbers, besides table and json.
@@ -140,7 +141,7 @@ func (q *queryCmd) times(now time.Time, since bool) (start, end time.Time, err e
 	case q.instant && q.Time == "":
 		return now, now, nil
 	case q.instant:
-		if start, err = parseTime(q.Time, now); err != nil {
+		if start, err = moment.Parse(q.Time, now); err != nil {
 			err = fmt.Errorf("--time: %w", err)
 		}
 		return start, start, err
