@@ -136,6 +136,16 @@ func (c *copied) inTarget(t *testing.T) (map[string]bool, error) {
 	return values, err
 }
 
+// nothingInTarget reports whether the target has no object.
+func (c *copied) nothingInTarget(t *testing.T) bool {
+	objects := 0
+	must(t, c.target.List(context.Background(), "", func(string, int64) error {
+		objects++
+		return nil
+	}))
+	return objects == 0
+}
+
 // TestCopyOfABucketInUse copies a bucket while its rows are shipped, merged, deleted and collected, and kills
 // copies at random requests. A complete copy has what the source has; one that was killed is refused, or has
 // what an earlier copy had.
@@ -170,6 +180,10 @@ func TestCopyOfABucketInUse(t *testing.T) {
 			return nil
 		}}
 		_, err := c.copy(from, to)
+		if errors.Is(err, errKilled) && c.nothingInTarget(t) {
+			killed++
+			continue // an engine would take the folder for a new bucket, and give it a seed
+		}
 		got, asked := c.inTarget(t)
 		switch {
 		case err == nil:

@@ -3,6 +3,7 @@ package app
 import (
 	"bytes"
 	"context"
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -41,9 +42,14 @@ func (b *lockedBuffer) text() string {
 func TestTenantsAreReadAgain(t *testing.T) {
 	c := config.Default()
 	c.TenantsFile = filepath.Join(t.TempDir(), "tenants.yaml")
+	written := time.Now()
 	put := func(text string) {
 		t.Helper()
-		if err := os.WriteFile(c.TenantsFile, []byte(text), 0o600); err != nil {
+		// In one step, since the file is looked at all the time, and at a time of its own: file systems may give
+		// two writes within some milliseconds the same.
+		next := c.TenantsFile + ".next"
+		written = written.Add(time.Second)
+		if err := errors.Join(os.WriteFile(next, []byte(text), 0o600), os.Chtimes(next, written, written), os.Rename(next, c.TenantsFile)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -86,6 +87,9 @@ func TenantSettings() []string {
 // [model.ErrInvalid] reports all mistakes, each in a line that begins with its position.
 func ParseTenants(path string, text []byte, c *Config) (*Tenants, error) {
 	all := &loader{settings: Settings(), origins: Origins{}}
+	if len(bytes.TrimSpace(text)) == 0 { // an editor may be writing it
+		return nil, fmt.Errorf("%w settings of tenants: %s is empty: expected defaults or tenants", model.ErrInvalid, path)
+	}
 	root := all.document(path, text)
 	t := &Tenants{by: map[string]*Tenant{}}
 	sections := map[string]ast.Node{}

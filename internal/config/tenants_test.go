@@ -52,7 +52,8 @@ tenants:
 func TestBadTenants(t *testing.T) {
 	c := Default()
 	for text, want := range map[string]string{
-		"tenants: {a: {limits.labels: many}}":     `f:1:30: tenants.a.limits.labels: "many" is not a whole number`,
+		"\n":                                  "f is empty: expected defaults or tenants",
+		"tenants: {a: {limits.labels: many}}": `f:1:30: tenants.a.limits.labels: "many" is not a whole number`,
 		"tenants:\n  a:\n    limits: {labels: 0}": "f:3:22: tenants.a.limits.labels: 0 is out of range: must be between 1 and 1024",
 		"defaults: {limits.decoded-bytes: 1KiB}":  "f:1:34: defaults.limits.decoded-bytes: 1KiB is too small: must be at least limits.body-bytes, which is 32MiB",
 		"tenants: {a: {memory: 1GiB}}":            "f:1:15: tenants.a.memory: is a setting of the server, which no tenant can have of its own",

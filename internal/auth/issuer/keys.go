@@ -60,7 +60,7 @@ func (k *keySet) VerifySignature(ctx context.Context, token string) ([]byte, err
 	for i, a := range algorithms {
 		algs[i] = jose.SignatureAlgorithm(a)
 	}
-	jws, err := jose.ParseSigned(token, algs)
+	jws, err := jose.ParseSignedCompact(token, algs)
 	if err != nil {
 		return nil, err
 	}

@@ -104,7 +104,7 @@ func TestOtherRule(t *testing.T) {
 	if err := a.Sync(); err != nil {
 		t.Fatal(err)
 	}
-	a = w.open(t, fs) // a snapshot with two buffers of one path
+	w.open(t, fs) // writes a snapshot with two buffers of one path
 	a = w.open(t, fs)
 	w.pass(a, 70)
 	w.expect(t, map[string]float64{"t p 1000": 3, "t p 960": 7})
