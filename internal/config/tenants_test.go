@@ -43,8 +43,8 @@ tenants:
 	if b.Write != other.Write || b.Head != other.Head || read.Len() != 2 || other.Write.TenantSamples != 1000 || other.Write.MaxLabels != 64 {
 		t.Errorf("team-b: %+v, others: %+v", b, other)
 	}
-	if empty, err := ParseTenants("x", nil, &c); err != nil || empty.Of("a").Write.TenantSamples != c.Write.TenantSamples {
-		t.Errorf("an empty file: %v", err)
+	if empty, err := ParseTenants("x", []byte("defaults: {}"), &c); err != nil || empty.Of("a").Write.TenantSamples != c.Write.TenantSamples {
+		t.Errorf("a file without limits: %v", err)
 	}
 }
 
