@@ -122,8 +122,9 @@ func (p *Path) begin(tenant string) (*account, error) {
 	return t, nil
 }
 
-// hold counts bytes that a request of a tenant is about to hold. While several tenants write, one may hold
-// three quarters of the budget.
+// hold counts bytes that a request of a tenant is about to hold. While several tenants write, several
+// requests of one may hold three quarters of the budget. A single request may hold all of it: one that needs
+// more can never succeed, and must not be told to come again.
 func (g *Grant) hold(bytes int64) error {
 	p, t := g.p, g.account
 	if t == nil {
@@ -132,7 +133,7 @@ func (g *Grant) hold(bytes int64) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	most := p.budget.max - p.budget.max/4
-	if p.budget.max > 0 && t.bytes > 0 && t.bytes+bytes > most && p.accounts.shared(p.o.Now()) {
+	if p.budget.max > 0 && t.bytes > g.bytes && t.bytes+bytes > most && p.accounts.shared(p.o.Now()) {
 		p.metrics.refusedRequests.WithLabelValues("limits.inflight-bytes").Inc()
 		return &Refused{
 			Status: http.StatusServiceUnavailable, Limit: "limits.inflight-bytes", RetryAfter: 2 * time.Second,
