@@ -204,7 +204,7 @@ func (s *server) healthy() error {
 		return fmt.Errorf("/ready: %d %s", status, text)
 	}
 	s.good++
-	now := time.Now()
+	now, counted := time.Now(), s.graphitePoints()
 	if status, text := s.post(nil, message(series(good("good"), sample(float64(s.good), now.UnixMilli())))); status != http.StatusNoContent {
 		return fmt.Errorf("a good write: %d %s", status, text)
 	}
@@ -221,11 +221,27 @@ func (s *server) healthy() error {
 	write(pickles, frame(list(point(text("good.pickle"), number(float64(now.Unix())), number(float64(s.good))))))
 	pickles.Close()
 	for began := time.Now(); time.Since(began) < 10*time.Second; time.Sleep(5 * time.Millisecond) {
-		if err = s.seen(now); err == nil {
+		// A point is counted a moment after queries see it, and the next attack must not be blamed for it.
+		if err = s.seen(now); err == nil && s.graphitePoints() >= counted+2 {
 			return nil
 		}
 	}
+	if err == nil {
+		err = fmt.Errorf("%v points of Graphite are counted, expected %v", s.graphitePoints(), counted+2)
+	}
 	return err
+}
+
+// graphitePoints returns how many points were received over all transports.
+func (s *server) graphitePoints() (n float64) {
+	_, text := s.get("/metrics")
+	for line := range strings.Lines(text) {
+		if name, value, _ := strings.Cut(strings.TrimSpace(line), " "); strings.HasPrefix(name, "shale_graphite_received_points_total{") {
+			v, _ := strconv.ParseFloat(value, 64)
+			n += v
+		}
+	}
+	return n
 }
 
 func (s *server) seen(now time.Time) error {
