@@ -6,6 +6,8 @@ import (
 	"runtime"
 	"text/tabwriter"
 
+	"github.com/dustin/go-humanize"
+
 	"github.com/shaledb/shale/internal/config"
 	"github.com/shaledb/shale/internal/store/head/known"
 )
@@ -57,6 +59,27 @@ func (b budget) forCarbon() budget {
 	return b
 }
 
+// uses is what takes parts of the pages.
+type uses struct {
+	carbon, memcached bool
+	results, ssd      int64 // bytes; 0: off
+}
+
+// divided gives parts of the pages to what is used, one after the other.
+func (b budget) divided(u uses) budget {
+	if u.carbon {
+		b = b.forCarbon()
+	}
+	b = b.forResults(u.results)
+	if u.memcached {
+		b = b.forMemcached()
+	}
+	if u.ssd > 0 {
+		b = b.forSSD(u.ssd)
+	}
+	return b
+}
+
 func splitMemory(total int64) budget {
 	const percent = 100
 	b := budget{
@@ -91,17 +114,7 @@ const usableCPU = 0.5
 
 // Explain says what the memory of a resolved configuration is divided into, and what the machine will hold.
 func Explain(w io.Writer, c *config.Config, source string) error {
-	b := splitMemory(c.MemoryBytes)
-	if c.Carbon.Any() {
-		b = b.forCarbon()
-	}
-	b = b.forResults(c.Results.MaxBytes)
-	if len(c.Memcached.Servers) > 0 {
-		b = b.forMemcached()
-	}
-	if c.SSD.Dir != "" {
-		b = b.forSSD(c.SSD.Bytes)
-	}
+	b := splitMemory(c.MemoryBytes).divided(uses{carbon: c.Carbon.Any(), memcached: len(c.Memcached.List()) > 0, results: c.Results.MaxBytes, ssd: c.SSD.Bytes})
 	set, err := known.New(b.known)
 	if err != nil {
 		return err
@@ -112,7 +125,7 @@ func Explain(w io.Writer, c *config.Config, source string) error {
 	seconds := usableCPU * float64(cores) // of CPU for writes in each second
 
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(t, "memory budget\t%s\tof %s\n", config.Size(c.MemoryBytes>>20<<20), source)
+	fmt.Fprintf(t, "memory budget\t%s\tof %s\n", humanize.IBytes(uint64(c.MemoryBytes)), source)
 	for _, s := range []struct {
 		name, what string
 		bytes      int64
@@ -135,7 +148,7 @@ func Explain(w io.Writer, c *config.Config, source string) error {
 		{"compaction", "inputs of a merge; its result takes as much again", b.compaction},
 	} {
 		if s.bytes > 0 {
-			fmt.Fprintf(t, "  %s\t%s\t%.1f %%\t%s\n", s.name, config.Size(s.bytes>>10<<10), 100*float64(s.bytes)/float64(c.MemoryBytes), s.what)
+			fmt.Fprintf(t, "  %s\t%s\t%.1f %%\t%s\n", s.name, humanize.IBytes(uint64(s.bytes)), 100*float64(s.bytes)/float64(c.MemoryBytes), s.what)
 		}
 	}
 	fmt.Fprintf(t, "\nthis machine will hold\n")
@@ -162,15 +175,18 @@ func Explain(w io.Writer, c *config.Config, source string) error {
 	return err
 }
 
-// rounded writes a number with two digits that count.
+// rounded writes a number with two or three digits.
 func rounded(n float64) string {
 	for _, u := range []struct {
 		size float64
 		name string
 	}{{1e12, " trillion"}, {1e9, " billion"}, {1e6, " million"}, {1e3, " thousand"}} {
 		if n >= u.size {
-			return fmt.Sprintf("%.2g%s", n/u.size, u.name)
+			if n /= u.size; n < 10 {
+				return fmt.Sprintf("%.1f%s", n, u.name)
+			}
+			return fmt.Sprintf("%.0f%s", n, u.name)
 		}
 	}
-	return fmt.Sprintf("%.2g", n)
+	return fmt.Sprintf("%.0f", n)
 }

@@ -217,15 +217,12 @@ func (e *Engine) openSources(seed model.KeySeed, split budget) (err error) {
 	e.accounts = newAccounts(split.ledger/4, e.now, e.o.SSD != nil, e.o.Registerer)
 	var secondary []cache.Secondary
 	e.rate = bill.Watch(e.o.Bucket)
-	if e.o.CarbonRules {
-		split = split.forCarbon()
-	}
-	split = split.forResults(e.o.Results.MaxBytes)
-	if e.o.Memcached != nil {
-		split = split.forMemcached()
-	}
+	used := uses{carbon: e.o.CarbonRules, memcached: e.o.Memcached != nil, results: e.o.Results.MaxBytes}
 	if e.o.SSD != nil {
-		split = split.forSSD(e.o.SSD.MaxBytes)
+		used.ssd = e.o.SSD.MaxBytes
+	}
+	split = split.divided(used)
+	if e.o.SSD != nil {
 		o := *e.o.SSD
 		o.IndexBytes, o.QueueBytes, o.Registerer, o.Logger = split.ssdIndex, split.ssdQueue, e.o.Registerer, e.o.Logger
 		o.Account = e.accounts.ssd

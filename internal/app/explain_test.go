@@ -30,12 +30,12 @@ func TestExplain(t *testing.T) {
 	if sum < 85 || sum > 100 {
 		t.Errorf("the shares are %v %% of the budget:\n%s", sum, text.String())
 	}
-	for _, want := range []string{"memory budget  4GiB", "known set ", "active series ", "million", "one query ", "half of "} {
+	for _, want := range []string{"memory budget  4.0 GiB", "known set ", "active series ", "million", "one query ", "half of "} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("%q is missing:\n%s", want, text.String())
 		}
 	}
-	if got := rounded(53_421_000) + ", " + rounded(7) + ", " + rounded(1.25e12); got != "53 million, 7, 1.2 trillion" {
+	if got := rounded(53_421_000) + ", " + rounded(7) + ", " + rounded(1.25e12) + ", " + rounded(149_000); got != "53 million, 7, 1.2 trillion, 149 thousand" {
 		t.Error(got)
 	}
 }
