@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dustin/go-humanize/english"
+
 	"github.com/shaledb/shale/internal/memcache/stats"
 	"github.com/shaledb/shale/internal/terminal"
 )
@@ -83,9 +85,9 @@ func (c *Record) Run(ctx context.Context, stdout io.Writer) (err error) {
 	if err = errors.Join(unless(ctx.Err() != nil, err), w.Flush()); err != nil {
 		return err
 	}
-	text := fmt.Sprintf("%d lines, %d bytes", lines, size)
+	text := fmt.Sprintf("%s, %d bytes", english.Plural(int(lines), "line", ""), size)
 	if skipped > 0 {
-		text += fmt.Sprintf("; the server left out %d lines, because it has more than it can log", skipped)
+		text += fmt.Sprintf("; the server left out %s, because it has more than it can log", english.Plural(int(skipped), "line", ""))
 	}
 	if size >= c.MaxSize<<20 {
 		text += "; it ended early, at --max-size"

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/dustin/go-humanize/english"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
@@ -78,7 +79,7 @@ func (c *Command) Run(ctx context.Context, stdout io.Writer) error {
 	case err != nil:
 		return err
 	case c.TestConf:
-		_, err := fmt.Fprintf(stdout, "%s is valid: %d pools\n", c.Conf, len(pools))
+		_, err := fmt.Fprintf(stdout, "%s is valid: %s\n", c.Conf, english.Plural(len(pools), "pool", ""))
 		return err
 	case c.Against != "":
 		return c.compare(stdout, pools)
