@@ -3,6 +3,8 @@ package agents
 import (
 	"context"
 	"log/slog"
+	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -82,4 +84,20 @@ func TestWriter(t *testing.T) {
 		t.Errorf("stored %v", got)
 	}
 	w.Close()
+}
+
+// TestFamiliesExist: the metrics that series are made of are in the table of all metrics, which is made from
+// the source. Otherwise a series would end without a word when its metric gets another name.
+func TestFamiliesExist(t *testing.T) {
+	doc, err := os.ReadFile("../../../../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range table() {
+		for _, from := range s.from {
+			if strings.HasPrefix(from.family, own) && !strings.Contains(string(doc), "| `"+from.family+"` |") {
+				t.Errorf("%s.%s is made of %s, which is no metric", s.daemon, s.name, from.family)
+			}
+		}
+	}
 }
