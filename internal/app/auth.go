@@ -94,7 +94,7 @@ func newGuard(ctx context.Context, c *config.Config, registry *prometheus.Regist
 	}, nil
 }
 
-// lookForFiles is how often the files of tokens and of TLS are looked at.
+// lookForFiles is how often the files of tokens, of tenants and of TLS are looked at.
 const lookForFiles = 2 * time.Second
 
 // watchFile runs a watcher that SIGHUP hurries. stop ends it.

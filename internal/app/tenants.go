@@ -7,10 +7,8 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"os/signal"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -19,14 +17,12 @@ import (
 	"github.com/shaledb/shale/internal/api"
 	"github.com/shaledb/shale/internal/bill"
 	"github.com/shaledb/shale/internal/config"
+	"github.com/shaledb/shale/internal/filewatch"
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/store/head"
 	"github.com/shaledb/shale/internal/write"
 	"github.com/shaledb/shale/internal/write/logs"
 )
-
-// lookForTenants is how often the file of tenants is looked at.
-const lookForTenants = 2 * time.Second
 
 // maxTenantsFile bounds the file of tenants.
 const maxTenantsFile = 64 << 20
@@ -37,21 +33,15 @@ type tenantBook struct {
 	c     *config.Config
 	log   *slog.Logger
 	now   atomic.Pointer[config.Tenants]
-	stamp fileStamp
+	file  *filewatch.Watcher
 	fresh prometheus.Gauge
-	stop  context.CancelFunc
-	done  sync.WaitGroup
-}
-
-// fileStamp tells whether a file has changed. The zero value is that of a file that is not there.
-type fileStamp struct {
-	modified time.Time
-	size     int64
+	// close ends the watching.
+	close func()
 }
 
 // openTenants reads the file of tenants, if there is one, and watches it until close.
 func openTenants(ctx context.Context, c *config.Config, reg prometheus.Registerer, log *slog.Logger) (*tenantBook, error) {
-	t := &tenantBook{c: c, log: log, stop: func() {}}
+	t := &tenantBook{c: c, log: log, close: func() {}}
 	t.now.Store(c.EveryTenant())
 	f := promauto.With(reg)
 	t.fresh = f.NewGauge(prometheus.GaugeOpts{Name: "shale_tenants_reload_success", Help: "Whether the last reading of the file of tenants succeeded; while it is 0, the limits from before count."})
@@ -61,44 +51,22 @@ func openTenants(ctx context.Context, c *config.Config, reg prometheus.Registere
 	if c.TenantsFile == "" {
 		return t, nil
 	}
-	t.look()
+	t.file = filewatch.New(c.TenantsFile)
 	if err := t.load(); err != nil {
 		return nil, err
 	}
-	hurry := make(chan os.Signal, 1)
-	signal.Notify(hurry, syscall.SIGHUP)
-	ctx, t.stop = context.WithCancel(ctx)
-	t.done.Go(func() {
-		defer signal.Stop(hurry)
-		t.watch(ctx, lookForTenants, hurry)
-	})
+	t.close = watchFile(ctx, t.watch)
 	return t, nil
 }
 
 // sameForAll returns the limits of an engine for the writes of all tenants.
 func sameForAll(o *EngineOptions) *tenantBook {
 	c := config.Config{Write: o.Write, Head: o.Head}
-	t := &tenantBook{c: &c, stop: func() {}}
+	t := &tenantBook{c: &c, close: func() {}}
 	all := c.EveryTenant()
 	all.Of("").Write = o.Write
 	t.now.Store(all)
 	return t
-}
-
-func (t *tenantBook) close() {
-	t.stop()
-	t.done.Wait()
-}
-
-// look reports whether the file has changed since the last look.
-func (t *tenantBook) look() bool {
-	var now fileStamp
-	if info, err := os.Stat(t.c.TenantsFile); err == nil {
-		now = fileStamp{info.ModTime(), info.Size()}
-	}
-	changed := now != t.stamp
-	t.stamp = now
-	return changed
 }
 
 // load reads the file. After an error the settings are those of before.
@@ -136,28 +104,16 @@ func ReadTenants(path string, c *config.Config) (*config.Tenants, error) {
 
 // watch reads the file again when it has changed, looking each interval, and at once when hurry says so.
 func (t *tenantBook) watch(ctx context.Context, interval time.Duration, hurry <-chan os.Signal) {
-	tick := time.NewTicker(interval)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-hurry:
-			t.look()
-		case <-tick.C:
-			if !t.look() {
-				continue
-			}
-		}
+	t.file.Run(ctx, interval, hurry, func() {
 		if err := t.load(); err != nil {
 			if errors.Is(err, os.ErrNotExist) {
 				err = fmt.Errorf("%w; put it back, or start without tenants.file", err)
 			}
 			t.log.Error("cannot read the file of tenants: the limits from before count", "err", err)
-			continue
+			return
 		}
 		t.log.Info("read the file of tenants", "file", t.c.TenantsFile, "tenants", t.now.Load().Len())
-	}
+	})
 }
 
 // The limits of a tenant as each room takes them. The results are shared, and never changed.

@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/shaledb/shale/internal/config"
+	"github.com/shaledb/shale/internal/filewatch"
 )
 
 // lockedBuffer is a log that is read while it is written.
@@ -42,14 +43,11 @@ func (b *lockedBuffer) text() string {
 func TestTenantsAreReadAgain(t *testing.T) {
 	c := config.Default()
 	c.TenantsFile = filepath.Join(t.TempDir(), "tenants.yaml")
-	written := time.Now()
 	put := func(text string) {
 		t.Helper()
-		// In one step, since the file is looked at all the time, and at a time of its own: file systems may give
-		// two writes within some milliseconds the same.
+		// In one step, since the file is looked at all the time.
 		next := c.TenantsFile + ".next"
-		written = written.Add(time.Second)
-		if err := errors.Join(os.WriteFile(next, []byte(text), 0o600), os.Chtimes(next, written, written), os.Rename(next, c.TenantsFile)); err != nil {
+		if err := errors.Join(os.WriteFile(next, []byte(text), 0o600), os.Rename(next, c.TenantsFile)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -59,7 +57,7 @@ func TestTenantsAreReadAgain(t *testing.T) {
 	}
 	put("tenants: {a: {limits.tenant-series: 5}}")
 	book := &tenantBook{c: &c, log: slog.New(slog.NewTextHandler(&log, nil)), fresh: prometheus.NewGauge(prometheus.GaugeOpts{Name: "fresh"})}
-	book.look()
+	book.file = filewatch.New(c.TenantsFile)
 	if err := book.load(); err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,9 @@ type room struct {
 	why string
 }
 
+// readAgain is the reason of rooms whose files may change while the server runs.
+const readAgain = "files are read again when they change"
+
 // rooms returns the allow-list, one row a package. A name that ends in /* stands for the packages directly
 // below it that have no row of their own. Every row names a package, and every arrow is used.
 func rooms() []room {
@@ -30,7 +33,8 @@ func rooms() []room {
 		{"jsonscan", nil, "a scanner of bytes knows no room, not even model"},
 		{"pyregexp", nil, "a pattern matches text, whatever it means"},
 		{"event", nil, "an event is a line with a form; who writes and reads it does not matter"},
-		{"carbonconf", nil, "a file has sections and keys; what they mean is for the rooms that obey them"},
+		{"filewatch", nil, "a file changes, whatever it holds"},
+		{"carbonconf", map[string]string{"filewatch": readAgain}, "a file has sections and keys; what they mean is for the rooms that obey them"},
 		{"journal", nil, "the log knows batches, not the writer or the reader"},
 		{"store/deletion", nil, "what a deletion takes of a series does not depend on where the series is stored"},
 		{"store/retention", map[string]string{
@@ -62,6 +66,7 @@ func rooms() []room {
 		{"bill", nil, "budgets and prices count requests and bytes, wherever they come from"},
 		{"auth", map[string]string{
 			"auth/issuer": "a JWT is verified with the keys of its issuer",
+			"filewatch":   readAgain,
 		}, "a token has rights and tenants, whatever endpoints there are"},
 		{"auth/issuer", nil, "a claim is a word with a signature; what it lets in is for auth"},
 		{"auth/certs", nil, "a handshake proves a name; what the name may do is for auth"},
@@ -254,6 +259,7 @@ func writeRooms() []room {
 		}, protocol},
 		{"write/graphite/rules", map[string]string{
 			"carbonconf": "rules are files of carbon",
+			"filewatch":  readAgain,
 			"pyregexp":   "patterns and replacements are those of Python",
 		}, "a rule sees a path, not the point"},
 		{"write/graphite/agents", map[string]string{

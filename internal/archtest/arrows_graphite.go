@@ -37,6 +37,7 @@ func graphiteRooms() []room {
 		}, "a language sees series and costs, not where they come from"},
 		{"read/graphite/policy", map[string]string{
 			"carbonconf": "policies are files of carbon",
+			"filewatch":  readAgain,
 			"pyregexp":   "patterns are those of Python",
 		}, "a policy lays rows on a grid, wherever they come from"},
 		{"read/graphite/events", map[string]string{

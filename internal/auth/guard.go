@@ -2,7 +2,6 @@ package auth
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -16,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/shaledb/shale/internal/auth/issuer"
+	"github.com/shaledb/shale/internal/filewatch"
 	"github.com/shaledb/shale/internal/model"
 )
 
@@ -35,16 +35,10 @@ type Options struct {
 type Guard struct {
 	o       Options
 	keys    atomic.Pointer[Keys]
-	read    fileState
+	file    *filewatch.Watcher
 	refused *prometheus.CounterVec
 	fresh   prometheus.Gauge
 	issuer  *issuer.Metrics
-}
-
-// fileState tells whether a file has changed.
-type fileState struct {
-	modified time.Time
-	size     int64
 }
 
 // New returns a guard with the tokens of the file.
@@ -56,7 +50,7 @@ func New(o Options) (*Guard, error) {
 		o.Audit = o.Logger
 	}
 	f := promauto.With(o.Registerer)
-	g := &Guard{o: o, issuer: issuer.NewMetrics(o.Registerer),
+	g := &Guard{o: o, file: filewatch.New(o.File), issuer: issuer.NewMetrics(o.Registerer),
 		refused: f.NewCounterVec(prometheus.CounterOpts{
 			Name: "shale_auth_refused_total", Help: "Requests that were refused, by reason: missing (no token or certificate), invalid, expired, right (the client lacks it), tenant (the client is not for it), unreachable (the issuer of a JWT is).",
 		}, []string{"reason"}),
@@ -83,11 +77,6 @@ func (g *Guard) load() (err error) {
 		return err
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	g.read = fileState{info.ModTime(), info.Size()}
 	text, err := io.ReadAll(io.LimitReader(f, maxFileBytes+1))
 	if err != nil {
 		return err
@@ -115,31 +104,13 @@ func (g *Guard) Watch(ctx context.Context, interval time.Duration, hurry <-chan 
 	var fetching sync.WaitGroup
 	fetching.Go(func() { g.fetchKeys(ctx, interval) })
 	defer fetching.Wait()
-	tick := time.NewTicker(interval)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-hurry:
-		case <-tick.C:
-			info, err := os.Stat(g.o.File)
-			if err == nil && (fileState{info.ModTime(), info.Size()}) == g.read {
-				continue
-			}
-			if errors.Is(err, os.ErrNotExist) && g.read == (fileState{}) {
-				continue // it has been reported
-			}
-		}
+	g.file.Run(ctx, interval, hurry, func() {
 		if err := g.load(); err != nil {
-			if errors.Is(err, os.ErrNotExist) {
-				g.read = fileState{}
-			}
 			g.o.Logger.Error("cannot read the tokens: those from before count", "err", err)
-			continue
+			return
 		}
 		g.o.Logger.Info("read the tokens", "file", g.o.File, "tokens", len(g.keys.Load().bySum), "clients", len(g.keys.Load().byName))
-	}
+	})
 }
 
 // fetchKeys fetches the keys of the issuer when they are due, until the context ends.

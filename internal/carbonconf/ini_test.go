@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -59,32 +58,6 @@ func TestReadFileIsBounded(t *testing.T) {
 	}
 	if text, err := ReadFile(path); err != nil || len(text) != MaxBytes {
 		t.Errorf("a file of the largest size: %d bytes, error %v", len(text), err)
-	}
-}
-
-func TestWatcherNoticesChanges(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "a.conf")
-	w := NewWatcher("", path)
-	if w.Changed() {
-		t.Error("a missing file has changed")
-	}
-	if err := os.WriteFile(path, []byte("[a]\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if !w.Changed() || w.Changed() {
-		t.Error("a new file is noticed not once")
-	}
-	if err := os.Chtimes(path, time.Time{}, time.Unix(1, 0)); err != nil {
-		t.Fatal(err)
-	}
-	if !w.Changed() {
-		t.Error("a new time is not noticed")
-	}
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
-	if !w.Changed() {
-		t.Error("a removed file is not noticed")
 	}
 }
 

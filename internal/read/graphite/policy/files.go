@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/shaledb/shale/internal/carbonconf"
+	"github.com/shaledb/shale/internal/filewatch"
 )
 
 // Limits are the settings of this room.
@@ -17,13 +18,13 @@ type Limits struct {
 // Files are the policies of two files, which may change. Several goroutines may use them.
 type Files struct {
 	limits  Limits
-	watcher *carbonconf.Watcher
+	watcher *filewatch.Watcher
 	now     atomic.Pointer[Policies]
 }
 
 // Open reads the files. An error has the file and the line.
 func Open(l Limits) (*Files, error) {
-	f := &Files{limits: l, watcher: carbonconf.NewWatcher(l.Schemas, l.Aggregations)}
+	f := &Files{limits: l, watcher: filewatch.New(l.Schemas, l.Aggregations)}
 	return f, f.load()
 }
 
@@ -59,4 +60,6 @@ func (f *Files) Policies() *Policies { return f.now.Load() }
 
 // Watch reads the files again when they change, until the context is done. Files with errors are logged, and
 // change nothing.
-func (f *Files) Watch(ctx context.Context, log *slog.Logger) { f.watcher.Run(ctx, log, f.load) }
+func (f *Files) Watch(ctx context.Context, log *slog.Logger) {
+	carbonconf.Watch(ctx, f.watcher, log, f.load)
+}

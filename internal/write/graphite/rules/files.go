@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/shaledb/shale/internal/carbonconf"
+	"github.com/shaledb/shale/internal/filewatch"
 )
 
 // Settings are the settings of this room.
@@ -30,7 +31,7 @@ type Rules struct {
 // Files are the rules of the files, which may change. Several goroutines may use them.
 type Files struct {
 	settings Settings
-	watcher  *carbonconf.Watcher
+	watcher  *filewatch.Watcher
 	now      atomic.Pointer[Rules]
 	changed  func(*Rules)
 }
@@ -38,7 +39,7 @@ type Files struct {
 // Open reads the files. An error has the file and the line. The function changed, if not nil, is called
 // with the rules that are in force from then on: the first time before Open returns.
 func Open(s Settings, changed func(*Rules)) (*Files, error) {
-	f := &Files{settings: s, watcher: carbonconf.NewWatcher(s.Blacklist, s.Whitelist, s.Rewrites, s.Aggregations), changed: changed}
+	f := &Files{settings: s, watcher: filewatch.New(s.Blacklist, s.Whitelist, s.Rewrites, s.Aggregations), changed: changed}
 	return f, f.Load()
 }
 
@@ -80,4 +81,6 @@ func (f *Files) Rules() *Rules { return f.now.Load() }
 
 // Watch reads the files again when they change, until the context is done. Files with errors are logged,
 // and change nothing.
-func (f *Files) Watch(ctx context.Context, log *slog.Logger) { f.watcher.Run(ctx, log, f.Load) }
+func (f *Files) Watch(ctx context.Context, log *slog.Logger) {
+	carbonconf.Watch(ctx, f.watcher, log, f.Load)
+}

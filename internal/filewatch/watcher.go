@@ -1,0 +1,74 @@
+package filewatch
+
+import (
+	"context"
+	"os"
+	"slices"
+	"time"
+)
+
+// Watcher knows files as they were when it looked last. One goroutine uses it.
+type Watcher struct {
+	paths []string
+	last  []os.FileInfo // nil: it could not be looked at
+}
+
+// New returns a watcher of files as they are now: read them after it. Empty paths are left out.
+func New(paths ...string) *Watcher {
+	w := &Watcher{paths: slices.DeleteFunc(slices.Clone(paths), func(p string) bool { return p == "" })}
+	w.last = w.look()
+	return w
+}
+
+// Paths returns the paths of the files.
+func (w *Watcher) Paths() []string { return w.paths }
+
+func (w *Watcher) look() []os.FileInfo {
+	now := make([]os.FileInfo, len(w.paths))
+	for i, path := range w.paths {
+		if info, err := os.Stat(path); err == nil {
+			now[i] = info
+		}
+	}
+	return now
+}
+
+// same reports whether a file was neither written nor replaced. Size and time alone do not tell: a file may
+// be replaced by one of the same size within the resolution of times, which is some milliseconds.
+func same(a, b os.FileInfo) bool {
+	if a == nil || b == nil {
+		return a == nil && b == nil
+	}
+	return os.SameFile(a, b) && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime())
+}
+
+// Changed reports whether a file has changed since the last look.
+func (w *Watcher) Changed() bool {
+	now := w.look()
+	changed := !slices.EqualFunc(w.last, now, same)
+	w.last = now
+	return changed
+}
+
+// Run calls changed after each look that finds a change, and at once when hurry says so, until the context
+// ends. It looks each interval. Nil as hurry: never.
+func (w *Watcher) Run(ctx context.Context, interval time.Duration, hurry <-chan os.Signal, changed func()) {
+	if len(w.paths) == 0 {
+		return
+	}
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-hurry:
+			w.Changed() // what changed reads now is known
+		case <-tick.C:
+			if !w.Changed() {
+				continue
+			}
+		}
+		changed()
+	}
+}
