@@ -150,8 +150,8 @@ func (b *backend) ended(err error, failed []entry, sent, received int64) {
 	}
 	waiting := b.fail(err, failed)
 	b.log.write(Event{Pool: b.pool, Backend: b.server.Display, Class: kind, Errno: int(errno), Text: err.Error(), Sent: sent, Received: received, Failed: waiting}, first(failed))
+	b.owner.Load().failure(int(b.index.Load())) // first: the next request of a client sees the ejection
 	b.handBack(failed)
-	b.owner.Load().failure(int(b.index.Load()))
 }
 
 // fail makes the responses of failed requests, and returns how many there are.
@@ -188,8 +188,8 @@ func (b *backend) late(failed []entry, sent, received int64) {
 	b.c.timedOut.Add(1)
 	b.fail(errTimeout, failed)
 	b.log.write(Event{Pool: b.pool, Backend: b.server.Display, Class: "timeout", Errno: int(errTimeout), Text: "no response in time", Sent: sent, Received: received, Failed: len(failed)}, failed[0].r)
+	b.owner.Load().failure(int(b.index.Load())) // first: the next request of a client sees the ejection
 	b.handBack(failed)
-	b.owner.Load().failure(int(b.index.Load()))
 }
 
 func (b *backend) close() {

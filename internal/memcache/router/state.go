@@ -76,6 +76,9 @@ func (s *state) failure(i int) {
 	defer s.mu.Unlock()
 	s.failed[i].Store(0)
 	now := s.now()
+	if s.retry[i] > now.UnixNano() {
+		return // a request that was under way when the server was ejected
+	}
 	s.retry[i] = now.Add(s.conf.RetryTimeout).UnixNano()
 	s.backends[i].c.ejectedAt.Store(now.UnixMicro())
 	s.c.ejects.Add(1)
