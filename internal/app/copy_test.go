@@ -197,8 +197,11 @@ func TestCopyOfABucketInUse(t *testing.T) {
 			t.Fatal(err)
 		case before == nil:
 			killed++
-			if asked == nil && len(got) > 0 {
-				t.Fatalf("a target without a complete copy has %v", got)
+			if asked == nil && len(got) > 0 { // killed between the seed and its copy, the last two objects
+				if !maps.Equal(got, c.values) {
+					t.Fatalf("a target without a complete copy has %v", got)
+				}
+				before = maps.Clone(got)
 			}
 		default:
 			killed++

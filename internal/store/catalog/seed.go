@@ -25,14 +25,14 @@ type seedRecord struct {
 var errOccupied = errors.New("not empty")
 
 // EnsureSeed returns the key seed of the bucket, and draws one if the bucket is empty. Concurrent processes
-// get the same seed. A bucket with blocks and without a seed is an error of class corrupt: no query would
-// find its rows by another seed.
+// get the same seed. A bucket with other objects of ours and without a seed is an error of class corrupt: no
+// query would find its rows by another seed, and a copy that has begun to fill it brings the seed last.
 func EnsureSeed(ctx context.Context, b bucket.Bucket) (model.KeySeed, error) {
 	seed, err := readSeed(ctx, b)
 	if !errors.Is(err, bucket.ErrNotFound) {
 		return seed, err
 	}
-	for _, prefix := range []string{recordPrefix, blockPrefix} {
+	for _, prefix := range []string{recordPrefix, blockPrefix, uploadPrefix, collectedPrefix, copyPrefix} {
 		err := b.List(ctx, prefix, func(name string, _ int64) error {
 			return fmt.Errorf("%w: it has %s", errOccupied, name)
 		})
