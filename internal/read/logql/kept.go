@@ -13,8 +13,9 @@ import (
 // evaluateLeaf evaluates a leaf at some steps. See [plan.Evaluation].
 type evaluateLeaf func(ctx context.Context, steps vector.Steps, top *vector.Top) (*vector.Matrix, error)
 
-// evaluate evaluates a leaf, and takes the values that are kept.
-func (e *Engine) evaluate(ctx context.Context, q *MetricQuery, leaf *plan.Leaf, steps vector.Steps, top *vector.Top, evaluate evaluateLeaf) (*vector.Matrix, error) {
+// evaluate evaluates a leaf, and takes the values that are kept. divisible says that fewer steps are tried if
+// these need too much memory.
+func (e *Engine) evaluate(ctx context.Context, q *MetricQuery, leaf *plan.Leaf, steps vector.Steps, divisible bool, top *vector.Top, evaluate evaluateLeaf) (*vector.Matrix, error) {
 	if run := e.open(q, leaf, steps); run != nil {
 		before := q.Quota.Charged()
 		m, err := joinKept(ctx, run, q.Quota, steps, evaluate)
@@ -24,6 +25,9 @@ func (e *Engine) evaluate(ctx context.Context, q *MetricQuery, leaf *plan.Leaf, 
 		}
 		if ctx.Err() != nil {
 			return nil, err
+		}
+		if divisible && top == nil && model.NeedsMoreMemory(err) {
+			return nil, err // the values of fewer steps can be kept
 		}
 		// The error of a piece may not be the one that the whole has, and the whole needs less memory if its
 		// series need not be held together.

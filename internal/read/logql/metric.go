@@ -76,19 +76,23 @@ func (e *Engine) Numbers(ctx context.Context, q *MetricQuery) (*Numbers, error) 
 		}
 	}
 	before := costsOf(cost)
-	run := plan.Evaluation{
-		Plan: q.Prepared.plan, KeepOrder: q.Instant && q.Prepared.plan.Ordered, Quota: quota,
-		Read: func(ctx context.Context, leaf *plan.Leaf, extent plan.Extent, top *vector.Top) (*vector.Matrix, error) {
-			return e.evaluate(ctx, q, leaf, extent.Steps, top, func(ctx context.Context, steps vector.Steps, top *vector.Top) (*vector.Matrix, error) {
-				x := e.selects(selection.Plan{Direction: Forward, Program: leaf.Program.Selection(), Quota: quota, Cost: cost}, leaf.Aggregation.Range.Query, q.Tenants)
-				m, err := leaf.Program.Evaluate(ctx, x, steps, q.Tenants, top)
-				r.Stats.add(x.Figures())
-				return m, err
-			})
-		},
-	}
+	p := q.Prepared.plan
 	var err error
-	if r.Matrix, err = inPieces(ctx, run, q.Steps); err != nil {
+	r.Matrix, err = inPieces(ctx, p, quota, q.Steps, func(ctx context.Context, steps vector.Steps, divisible bool) (*vector.Matrix, error) {
+		run := plan.Evaluation{
+			Plan: p, Steps: steps, KeepOrder: q.Instant && p.Ordered, Quota: quota,
+			Read: func(ctx context.Context, leaf *plan.Leaf, extent plan.Extent, top *vector.Top) (*vector.Matrix, error) {
+				return e.evaluate(ctx, q, leaf, extent.Steps, divisible, top, func(ctx context.Context, steps vector.Steps, top *vector.Top) (*vector.Matrix, error) {
+					x := e.selects(selection.Plan{Direction: Forward, Program: leaf.Program.Selection(), Quota: quota, Cost: cost}, leaf.Aggregation.Range.Query, q.Tenants)
+					m, err := leaf.Program.Evaluate(ctx, x, steps, q.Tenants, top)
+					r.Stats.add(x.Figures())
+					return m, err
+				})
+			},
+		}
+		return run.Run(ctx)
+	})
+	if err != nil {
 		return nil, err
 	}
 	if !q.Instant {

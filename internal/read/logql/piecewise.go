@@ -12,33 +12,39 @@ import (
 // windows of the first steps of each piece reach back into the piece before.
 const maxReread = 4
 
+// evaluateSteps evaluates a plan at some steps. divisible says that fewer steps are tried if these need too much
+// memory.
+type evaluateSteps func(ctx context.Context, steps vector.Steps, divisible bool) (*vector.Matrix, error)
+
 // inPieces evaluates a plan at all steps. If that needs more memory than the query may have, it evaluates
 // pieces of the steps, each half as long as the one that was too large, one after the other. Every operation
 // of LogQL has a value at a step that depends on this step alone, so the result is the same. A topk of groups
 // that come and go, such as paths with numbers in them, needs memory for the groups of a piece only.
-func inPieces(ctx context.Context, run plan.Evaluation, all vector.Steps) (*vector.Matrix, error) {
+func inPieces(ctx context.Context, p *plan.Plan, quota *model.Quota, all vector.Steps, evaluate evaluateSteps) (*vector.Matrix, error) {
 	var whole *vector.Joined
 	for from, size := 0, all.Count; from < all.Count; {
-		run.Steps = all.Part(from, min(size, all.Count-from))
-		before := run.Quota.Charged()
-		m, err := run.Run(ctx)
-		switch half := run.Steps.Count / 2; {
-		case err != nil && half > 0 && model.NeedsMoreMemory(err) && reread(run.Plan, all.Step, half) <= maxReread:
-			run.Quota.Revert(before)
+		steps := all.Part(from, min(size, all.Count-from))
+		half := steps.Count / 2
+		divisible := half > 0 && reread(p, all.Step, half) <= maxReread
+		before := quota.Charged()
+		m, err := evaluate(ctx, steps, divisible)
+		switch {
+		case divisible && model.NeedsMoreMemory(err):
+			quota.Revert(before)
 			size = half
 			continue
 		case err != nil:
 			return nil, err
-		case run.Steps.Count == all.Count:
+		case steps.Count == all.Count:
 			return m, nil
 		}
 		if whole == nil {
 			whole = vector.NewJoined(all)
 		}
-		if err := whole.Add(run.Quota, m, from); err != nil {
+		if err := whole.Add(quota, m, from); err != nil {
 			return nil, err
 		}
-		from += run.Steps.Count
+		from += steps.Count
 	}
 	return whole.Matrix(), nil
 }

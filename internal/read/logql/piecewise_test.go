@@ -4,28 +4,38 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/read"
 	"github.com/shaledb/shale/internal/read/logql/vector"
 	"github.com/shaledb/shale/internal/read/readtest"
+	"github.com/shaledb/shale/internal/read/results"
 )
 
-// TestPieces gives queries less and less memory. They have the same result in pieces until even one step
-// takes more than there is, and then an error. Nothing but the result stays charged.
-func TestPieces(t *testing.T) {
+// pathLines is a source with lines of many paths, half a second apart.
+func pathLines(apps, lines int) *readtest.Memory {
 	m := readtest.NewMemory(1)
-	for app := range 2 {
+	for app := range apps {
 		l := model.LabelsOf("app", fmt.Sprint(app))
-		var lines []readtest.Line
-		for i := range 1200 {
-			lines = append(lines, readtest.Line{
+		var all []readtest.Line
+		for i := range lines {
+			all = append(all, readtest.Line{
 				Time: int64(i) * second / 2,
 				Text: fmt.Sprintf(`{"ms":%d,"path":"/items/%d","method":"m%d"}`, i*7%100, i*(app+1), i%3),
 			})
 		}
-		m.AddText("a", l.Key(1, model.Logs), l, lines...)
+		m.AddText("a", l.Key(1, model.Logs), l, all...)
 	}
+	return m
+}
+
+// TestPieces gives queries less and less memory. They have the same result in pieces until even one step
+// takes more than there is, and then an error. Nothing but the result stays charged.
+func TestPieces(t *testing.T) {
+	m := pathLines(2, 1200)
 	e := New(Options{Read: read.New(read.Options{Sources: []read.Source{m}})})
 	steps := vector.Steps{Start: 10 * second, Step: 10 * second, Count: 60}
 	for _, query := range []string{
@@ -77,5 +87,44 @@ func TestPieces(t *testing.T) {
 		if refused == 0 || reread == 0 {
 			t.Errorf("%s: %d refused, %d in pieces", query, refused, reread)
 		}
+	}
+}
+
+// TestPiecesAreKept repeats a query that is too large for its memory as a whole, but not in pieces. The second
+// time it reads hardly any line, and a third time without kept values all of them, with the same result.
+func TestPiecesAreKept(t *testing.T) {
+	m := pathLines(1, 4000)
+	kept := results.New(results.Options{
+		Limits:  results.Limits{Split: time.Minute, ClosedAfter: time.Second, MaxBytes: 1 << 30},
+		Changes: new(results.Changes), Now: func() int64 { return 3600 * second }, Registerer: prometheus.NewRegistry(),
+	})
+	e := New(Options{Read: read.New(read.Options{Sources: []read.Source{m}}), Results: kept})
+	p, err := Prepare(`max by (method) (avg_over_time({app="0"} | json | unwrap ms [10s]))`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := func(limit int64, fresh bool) (string, int64) {
+		t.Helper()
+		quota := &model.Quota{MaxBytes: limit, Pool: &model.QueryPool{MaxBytes: 1 << 40}}
+		n, err := e.Numbers(context.Background(), &MetricQuery{
+			Tenants: []string{"a"}, Prepared: p, Steps: vector.Steps{Start: 10 * second, Step: 10 * second, Count: 190}, Quota: quota,
+			Cost: &model.Cost{Fresh: fresh},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return numbersTable(n), n.Stats.Lines
+	}
+	want, whole := run(0, true)
+	const limit = 3 << 20
+	if got, lines := run(limit, true); got != want || lines <= whole {
+		t.Fatalf("the limit does not cut the query in pieces: %d lines, as a whole %d; %v", lines, whole, got == want)
+	}
+	if got, _ := run(limit, false); got != want {
+		t.Fatal("the first result differs")
+	}
+	got, lines := run(limit, false)
+	if got != want || lines > whole/4 {
+		t.Errorf("%d of %d lines are read again; %v", lines, whole, got == want)
 	}
 }
