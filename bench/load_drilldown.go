@@ -27,15 +27,15 @@ func drilldown(ctx context.Context, t *trial) error {
 			}
 			for _, span := range labelSpans() {
 				name := r.name + ", " + span.name
-				rec := t.aside(drilldownLoad(name))
-				if err := t.askDrilldown(ctx, srv, func(i int) string {
+				target := func(i int) string {
 					// A range that ends now slides by seconds.
 					to := end.Add(time.Duration(i-labelAsks-1) * time.Second)
 					return r.target(to.Add(-span.length), to)
-				}, &rec); err != nil {
-					rec.Error = name + ": " + err.Error()
 				}
-				t.extra = append(t.extra, rec)
+				t.askAside(ctx, srv, name, target)
+				if t.sys.Kind == system.Shale {
+					t.askAside(ctx, srv.AsUsers(), name+keptSuffix, target)
+				}
 				if err := ctx.Err(); err != nil {
 					return err
 				}
@@ -43,6 +43,18 @@ func drilldown(ctx context.Context, t *trial) error {
 		}
 		return nil
 	})
+}
+
+// keptSuffix names requests that kept results may answer.
+const keptSuffix = ", kept"
+
+// askAside measures a request, and records it as a load of its own.
+func (t *trial) askAside(ctx context.Context, srv *system.Server, name string, target func(i int) string) {
+	rec := t.aside(drilldownLoad(name))
+	if err := t.askDrilldown(ctx, srv, target, &rec); err != nil {
+		rec.Error = name + ": " + err.Error()
+	}
+	t.extra = append(t.extra, rec)
 }
 
 func drilldownLoad(name string) string { return "drilldown/" + name }
@@ -100,7 +112,7 @@ func drilldownReport(records []result.Record) string {
 	var names []string
 	for _, r := range drilldownRequests() {
 		for _, span := range labelSpans() {
-			names = append(names, r.name+", "+span.name)
+			names = append(names, r.name+", "+span.name, r.name+", "+span.name+keptSuffix)
 		}
 	}
 	return asideReport(records, "request", names, drilldownLoad, []string{"answer-B", "scanned-lines", "store-pages", "first-s", "p50-s", "p99-s", "cpu-s", "rss-B"})

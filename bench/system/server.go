@@ -32,6 +32,7 @@ type Server struct {
 	cmd    *exec.Cmd
 	log    *os.File
 	client *http.Client
+	kept   bool          // responses may be made of kept results
 	ended  chan struct{} // closed once the process has ended
 	err    error
 }
@@ -102,6 +103,14 @@ func (s *Server) logTail() string {
 		return err.Error()
 	}
 	return string(bytes.TrimSpace(text[max(0, len(text)-1500):]))
+}
+
+// AsUsers returns a view of the server whose requests are those of users: without a header that has everything
+// computed.
+func (s *Server) AsUsers() *Server {
+	users := *s
+	users.kept = true
+	return &users
 }
 
 // Stop ends the server with SIGTERM and waits for its end. It fails if the server had to be killed.
@@ -185,7 +194,9 @@ func (s *Server) send(ctx context.Context, method, path string) (resp *http.Resp
 	if err != nil {
 		return nil, nil, err
 	}
-	req.Header.Set("Cache-Control", "no-cache") // a kept response would say nothing of the query
+	if !s.kept {
+		req.Header.Set("Cache-Control", "no-cache") // a kept response would say nothing of the query
+	}
 	if resp, err = s.client.Do(req); err != nil {
 		return nil, nil, err
 	}
