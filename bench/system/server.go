@@ -105,8 +105,8 @@ func (s *Server) logTail() string {
 	return string(bytes.TrimSpace(text[max(0, len(text)-1500):]))
 }
 
-// AsUsers returns a view of the server whose requests are those of users: without a header that has everything
-// computed.
+// AsUsers returns a view of the server whose requests are those of users: without a header that has
+// everything computed.
 func (s *Server) AsUsers() *Server {
 	users := *s
 	users.kept = true

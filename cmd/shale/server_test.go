@@ -5,25 +5,22 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
 	"testing"
 	"time"
 
 	"github.com/shaledb/shale/internal/client"
+	"github.com/shaledb/shale/test/ports"
 )
 
 // startServer runs a server until the test ends.
 func startServer(t *testing.T, more ...string) (url string) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	addrs, err := ports.Reserve(1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	addr := l.Addr().String()
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	addr := addrs[0]
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	done := make(chan int, 1)
 	var log lockedBuffer

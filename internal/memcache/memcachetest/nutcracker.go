@@ -8,22 +8,19 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/shaledb/shale/test/ports"
 )
 
-// FreePort returns a port of the loopback interface that was free a moment ago, for programs that cannot be
-// told to take any.
+// FreePort returns a port of the loopback interface, for programs that cannot be told to take any. No other
+// test gets it.
 func FreePort(t testing.TB) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	addrs, err := ports.Reserve(1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = l.Close() }() // it has served its purpose
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return port
+	return strings.TrimPrefix(addrs[0], "127.0.0.1:")
 }
 
 // StartNutcracker runs twemproxy with a configuration, and waits until an address takes connections. It ends
@@ -47,7 +44,7 @@ func StartNutcracker(t testing.TB, config, addr string) {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
 		if c, err := net.Dial("tcp", addr); err == nil {
 			_ = c.Close()
 			return
@@ -55,7 +52,7 @@ func StartNutcracker(t testing.TB, config, addr string) {
 		if time.Now().After(end) {
 			_ = cmd.Process.Kill()
 			_ = cmd.Wait()
-			t.Fatalf("nutcracker did not begin within 10 s: %s", log.String())
+			t.Fatalf("nutcracker did not begin within 30 s: %s", log.String())
 		}
 	}
 }

@@ -1,9 +1,7 @@
 package memcachetest
 
 import (
-	"fmt"
 	"net"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -21,7 +19,7 @@ type Server struct {
 	t    testing.TB
 	args []string
 	cmd  *exec.Cmd
-	port int
+	port string
 }
 
 // Start runs memcached with further arguments, and waits until it takes connections. A test of a machine
@@ -31,7 +29,9 @@ func Start(t testing.TB, args ...string) *Server {
 	if _, err := exec.LookPath("memcached"); err != nil {
 		t.Skip("memcached is not installed: run .ci/tools")
 	}
-	s := &Server{t: t, args: args, port: -1} // any free port
+	// memcached could choose a port itself, but another connection could have it by the time of a restart.
+	s := &Server{t: t, args: args, port: FreePort(t)}
+	s.Addr = "127.0.0.1:" + s.port
 	s.Restart()
 	t.Cleanup(s.Kill)
 	return s
@@ -48,31 +48,20 @@ func Extstore(dir string, memory int) []string {
 // Restart runs the server again, empty, on its port.
 func (s *Server) Restart() {
 	s.t.Helper()
-	file := filepath.Join(s.t.TempDir(), "port")
-	s.cmd = exec.Command("memcached", append([]string{"-l", "127.0.0.1", "-U", "0", "-p", strconv.Itoa(s.port), "-u", "root"}, s.args...)...)
-	s.cmd.Env = []string{"MEMCACHED_PORT_FILENAME=" + file}
+	s.cmd = exec.Command("memcached", append([]string{"-l", "127.0.0.1", "-U", "0", "-p", s.port, "-u", "root"}, s.args...)...)
 	var log strings.Builder
 	s.cmd.Stderr = &log
 	if err := s.cmd.Start(); err != nil {
 		s.t.Fatal(err)
 	}
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-		// The file says TCP INET: PORT.
-		if text, err := os.ReadFile(file); s.port < 0 && err == nil {
-			if _, port, ok := strings.Cut(strings.TrimSpace(string(text)), "INET: "); ok {
-				s.port, _ = strconv.Atoi(port)
-			}
-		}
-		if s.port > 0 {
-			s.Addr = fmt.Sprintf("127.0.0.1:%d", s.port)
-			if c, err := net.Dial("tcp", s.Addr); err == nil {
-				_ = c.Close()
-				return
-			}
+	for end := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		if c, err := net.Dial("tcp", s.Addr); err == nil {
+			_ = c.Close()
+			return
 		}
 		if time.Now().After(end) {
 			s.Kill()
-			s.t.Fatalf("memcached did not begin within 10 s: %s", log.String())
+			s.t.Fatalf("memcached did not begin within 30 s: %s", log.String())
 		}
 	}
 }

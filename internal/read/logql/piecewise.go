@@ -12,8 +12,8 @@ import (
 // windows of the first steps of each piece reach back into the piece before.
 const maxReread = 4
 
-// evaluateSteps evaluates a plan at some steps. divisible says that fewer steps are tried if these need too much
-// memory.
+// evaluateSteps evaluates a plan at some steps. divisible says that fewer steps are tried if these need too
+// much memory.
 type evaluateSteps func(ctx context.Context, steps vector.Steps, divisible bool) (*vector.Matrix, error)
 
 // inPieces evaluates a plan at all steps. If that needs more memory than the query may have, it evaluates

@@ -90,8 +90,8 @@ func TestPieces(t *testing.T) {
 	}
 }
 
-// TestPiecesAreKept repeats a query that is too large for its memory as a whole, but not in pieces. The second
-// time it reads hardly any line, and a third time without kept values all of them, with the same result.
+// TestPiecesAreKept repeats a query that is too large for its memory as a whole, but not in pieces. The
+// second time it reads hardly any line.
 func TestPiecesAreKept(t *testing.T) {
 	m := pathLines(1, 4000)
 	kept := results.New(results.Options{
