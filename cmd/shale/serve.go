@@ -86,12 +86,21 @@ func (p *process) configFile(flag string) string {
 	return file
 }
 
+// errorText logs the text of an error alone. The handler for text would print what an error of Pebble has
+// with it, a stack trace of thousands of characters.
+func errorText(_ []string, a slog.Attr) slog.Attr {
+	if err, ok := a.Value.Any().(error); ok {
+		a.Value = slog.StringValue(err.Error())
+	}
+	return a
+}
+
 func logger(c config.Log, w io.Writer) *slog.Logger {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(c.Level)); err != nil {
 		level = slog.LevelInfo // config has checked it
 	}
-	o := &slog.HandlerOptions{Level: level}
+	o := &slog.HandlerOptions{Level: level, ReplaceAttr: errorText}
 	if c.Format == "json" {
 		return slog.New(slog.NewJSONHandler(w, o))
 	}

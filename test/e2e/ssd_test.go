@@ -19,6 +19,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -283,6 +284,67 @@ func TestSSDCacheFaults(t *testing.T) {
 	t.Logf("with a file in place of the folder: %v", s.run(t))
 	if text := s.logText(t); !bytes.Contains(text, []byte("the SSD cache takes itself out")) {
 		t.Error("the log does not say that the cache is out")
+	}
+}
+
+// TestSSDCacheFileSystems puts the cache on a file system that fills up below it and then becomes read-only.
+// All results stay the same, and the cache comes back. It needs root, to mount one.
+func TestSSDCacheFileSystems(t *testing.T) {
+	s := newSSDServer(t)
+	dir := t.TempDir()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=96m"); err != nil {
+		t.Skip("cannot mount a file system: ", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	s.stop(t)
+	s.cache = filepath.Join(dir, "ssd")
+	for i, arg := range s.args {
+		if arg == "--cache.ssd" {
+			s.args[i+1] = s.cache + ":80MiB"
+		}
+	}
+	ballast := filepath.Join(dir, "ballast")
+	if err := os.WriteFile(ballast, make([]byte, 84<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.start()
+	for range 2 {
+		t.Logf("on a file system that fills up: %v", s.run(t))
+	}
+	if text := s.logText(t); !bytes.Contains(text, []byte("the SSD cache stays smaller than its setting")) {
+		t.Errorf("the log does not say that the file system has no room:\n%s", text)
+	}
+	if err := os.Remove(ballast); err != nil {
+		t.Fatal(err)
+	}
+	s.kill(t)
+	s.start()
+	var r round
+	for range 2 {
+		r = s.run(t)
+		t.Logf("with space again: %v", r)
+	}
+	if r.disk == 0 {
+		t.Error("the cache is not used again")
+	}
+	if text := s.logText(t); bytes.Contains(text, []byte("stack trace")) {
+		t.Error("the log has a stack trace")
+	}
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_REMOUNT|syscall.MS_RDONLY, "size=96m"); err != nil {
+		// Files that are open for writing keep a file system from it, so the server starts on one instead.
+		s.stop(t)
+		if err := syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_REMOUNT|syscall.MS_RDONLY, "size=96m"); err != nil {
+			t.Fatal(err)
+		}
+		s.start()
+	}
+	t.Logf("read-only: %v", s.run(t))
+	if text := s.logText(t); !bytes.Contains(text, []byte("read-only file system")) {
+		t.Errorf("the log does not say that the file system is read-only:\n%s", text)
 	}
 }
 

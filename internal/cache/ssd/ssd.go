@@ -97,6 +97,7 @@ type Store struct {
 	key        []byte
 	record     []byte
 	nextSaved  time.Time
+	cramped    bool // the file system has no room for more segments
 }
 
 // offer is a value with its key.

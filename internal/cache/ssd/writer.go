@@ -149,7 +149,25 @@ func (s *Store) hasSpare() bool {
 		return true
 	}
 	room, err := s.room(s.segmentBytes)
-	return err == nil && room
+	room = room && err == nil
+	if room == s.cramped {
+		s.cramped = !room
+		s.logRoom(err)
+	}
+	return room
+}
+
+// logRoom says that the file system has no room for the whole cache, or has it again.
+func (s *Store) logRoom(err error) {
+	if !s.cramped {
+		s.o.Logger.Info("the file system has room for more of the SSD cache again", "dir", s.o.Dir)
+		return
+	}
+	if err == nil {
+		err = errFull
+	}
+	s.o.Logger.Warn("the SSD cache stays smaller than its setting", "dir", s.o.Dir, "segments", len(s.sealed),
+		"bytes", int64(len(s.sealed))*s.segmentBytes, "setting", int64(len(s.slots))*s.segmentBytes, "err", err)
 }
 
 // begin opens a segment in a free slot.
