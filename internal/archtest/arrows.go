@@ -251,6 +251,7 @@ func writeRooms() []room {
 		{"write/wire", nil, "only receivers read protobuf"},
 		{"write/graphite", receiver("write/body", "write/graphite/pickle", "write/receive", "write/wire"), protocol},
 		{"write/graphite/pickle", nil, "pickle is bytes to values"},
+		{"write/graphite/segment", nil, "a record is bytes"},
 		{"write/graphite/events", map[string]string{
 			"event":         "an event is stored in the form that readers expect",
 			"write/body":    "all receivers read bodies within the budget in one way",
@@ -266,7 +267,8 @@ func writeRooms() []room {
 			"write": "points are discarded for a reason",
 		}, "series are made of metrics that others count"},
 		{"write/graphite/aggregate", map[string]string{
-			"write/graphite/rules": "a method is that of a rule",
+			"write/graphite/rules":   "a method is that of a rule",
+			"write/graphite/segment": "what buffers take is kept in files of records",
 		}, "aggregation sees paths that belong together, not why"},
 		{"write/graphite/pipeline", map[string]string{
 			"write":                    "a point is discarded for a reason",

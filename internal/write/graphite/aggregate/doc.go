@@ -15,8 +15,7 @@
 //
 //	aggregation/000007.log
 //
-// A file is a sequence of records in the framing of Pebble, which finds torn and damaged ones. The first
-// record is the name of the format. The others are sequences of entries. An entry begins with its kind, a
+// A file is that of package segment. Its records are sequences of entries. An entry begins with its kind, a
 // byte. Numbers are varints, and values are the bits of a float64, little-endian:
 //
 //	b id frequency method tenant path    a buffer; a text is its length and its bytes

@@ -3,16 +3,11 @@ package aggregate
 import (
 	"context"
 	"encoding/binary"
-	"errors"
-	"fmt"
 	"math"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/record"
-	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/shaledb/shale/internal/write/graphite/segment"
 )
 
 // format is the first record of a file.
@@ -32,8 +27,7 @@ const (
 type log struct {
 	mu     sync.Mutex
 	number uint64
-	f      vfs.File // nil: there is none
-	w      *record.Writer
+	w      *segment.Writer // nil: there is none
 	synced uint64 // the entry up to which the log is durable
 	// full is the size at which a snapshot begins another file.
 	full int64
@@ -53,14 +47,6 @@ const (
 )
 
 const retryAfter = time.Second
-
-func fileName(number uint64) string { return fmt.Sprintf("%06d.log", number) }
-
-func parseFileName(s string) (uint64, bool) {
-	digits, ok := strings.CutSuffix(s, ".log")
-	n, err := strconv.ParseUint(digits, 10, 64)
-	return n, ok && err == nil && fileName(n) == s
-}
 
 // The functions below add entries. REQUIRES: a.mu is held.
 
@@ -132,7 +118,7 @@ func (a *Aggregator) Sync() error {
 	l := &a.file
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.synced >= want && l.f != nil {
+	if l.synced >= want && l.w != nil {
 		return nil
 	}
 	if l.failed.err != nil && time.Since(l.failed.at) < retryAfter {
@@ -151,7 +137,7 @@ func (a *Aggregator) Sync() error {
 // write appends what is pending, or a snapshot to a new file. REQUIRES: a.file.mu is held.
 func (a *Aggregator) write() error {
 	l := &a.file
-	if l.f == nil || l.w.Size() > l.full {
+	if l.w == nil || l.w.Size() > l.full {
 		return a.rotate()
 	}
 	a.mu.Lock()
@@ -159,10 +145,10 @@ func (a *Aggregator) write() error {
 	a.pending = l.spare[:0]
 	a.mu.Unlock()
 	l.spare = entries
-	if _, err := l.w.WriteRecord(entries); err != nil {
+	if err := l.w.Append(entries); err != nil {
 		return err
 	}
-	if err := l.f.SyncData(); err != nil {
+	if err := l.w.Sync(); err != nil {
 		return err
 	}
 	l.synced = upTo
@@ -172,9 +158,9 @@ func (a *Aggregator) write() error {
 // giveUp closes a file that cannot be written, so that the next Sync begins another. REQUIRES: a.file.mu
 // is held.
 func (a *Aggregator) giveUp() {
-	if a.file.f != nil {
-		_ = a.file.f.Close()
-		a.file.f, a.file.w = nil, nil
+	if a.file.w != nil {
+		_ = a.file.w.Close()
+		a.file.w = nil
 	}
 	a.mu.Lock()
 	a.unlogged, a.pending = true, a.pending[:0]
@@ -182,49 +168,30 @@ func (a *Aggregator) giveUp() {
 }
 
 // rotate begins a new file with a snapshot and deletes the old one. REQUIRES: a.file.mu is held.
-func (a *Aggregator) rotate() (err error) {
+func (a *Aggregator) rotate() error {
 	l := &a.file
 	a.mu.Lock()
 	snapshot, upTo := a.snapshot(), a.taken
 	a.pending, a.unlogged = a.pending[:0], false
 	a.mu.Unlock()
-
-	fs, number := a.o.FS, l.number+1
-	path := fs.PathJoin(a.o.Dir, fileName(number))
-	f, err := fs.Create(path+".new", vfs.WriteCategoryUnspecified)
+	w, err := a.folder().Create(l.number+1, snapshot)
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, f.Close())
-		}
-	}()
-	w := record.NewWriter(f)
-	for _, r := range [][]byte{[]byte(format), snapshot} {
-		if _, err = w.WriteRecord(r); err != nil {
-			return err
-		}
-	}
-	if err = f.Sync(); err != nil {
-		return err
-	}
-	if err = fs.Rename(path+".new", path); err != nil {
-		return err
-	}
-	if err = syncDir(fs, a.o.Dir); err != nil {
-		return err
-	}
-	old, oldNumber := l.f, l.number
-	l.f, l.w, l.number, l.synced = f, w, number, upTo
+	old, oldNumber := l.w, l.number
+	l.w, l.number, l.synced = w, l.number+1, upTo
 	l.full = max(leastFull, growthLimit*w.Size())
 	if old != nil {
 		_ = old.Close() // nothing of it is needed
 	}
-	if rmErr := fs.Remove(fs.PathJoin(a.o.Dir, fileName(oldNumber))); rmErr != nil && oldNumber > 0 {
-		a.o.Logger.Warn("an old log of aggregation cannot be deleted; the next start tries again", "err", rmErr)
+	if err := a.folder().Remove(oldNumber); err != nil && oldNumber > 0 {
+		a.o.Logger.Warn("an old log of aggregation cannot be deleted; the next start tries again", "err", err)
 	}
 	return nil
+}
+
+func (a *Aggregator) folder() segment.Folder {
+	return segment.Folder{FS: a.o.FS, Dir: a.o.Dir, Format: format}
 }
 
 // snapshot returns the entries of all buffers. REQUIRES: a.mu is held.
@@ -247,19 +214,11 @@ func (a *Aggregator) snapshot() (to []byte) {
 	return to
 }
 
-func syncDir(fs vfs.FS, dir string) error {
-	d, err := fs.OpenDir(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
-}
-
 // size returns the size of the file, for a metric.
 func (l *log) size() float64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.f == nil {
+	if l.w == nil {
 		return 0
 	}
 	return float64(l.w.Size())
@@ -268,10 +227,10 @@ func (l *log) size() float64 {
 func (l *log) closeFile() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.f == nil {
+	if l.w == nil {
 		return nil
 	}
-	f := l.f
-	l.f, l.w = nil, nil
-	return f.Close()
+	w := l.w
+	l.w = nil
+	return w.Close()
 }

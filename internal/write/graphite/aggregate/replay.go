@@ -4,99 +4,52 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"math"
-	"slices"
 	"strings"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/record"
-
-	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/write/graphite/rules"
 )
 
 // openLog reads the newest file and begins another with a snapshot of it.
 func (a *Aggregator) openLog() error {
-	fs := a.o.FS
-	if err := fs.MkdirAll(a.o.Dir, 0o755); err != nil {
-		return err
-	}
-	if err := syncDir(fs, fs.PathDir(a.o.Dir)); err != nil {
-		return err
-	}
-	files, err := fs.List(a.o.Dir)
+	numbers, err := a.folder().Open()
 	if err != nil {
 		return err
 	}
-	var numbers []uint64
-	for _, f := range files {
-		if n, ok := parseFileName(f); ok {
-			numbers = append(numbers, n)
-		}
-	}
-	slices.Sort(numbers)
 	if len(numbers) > 0 {
 		a.file.number = numbers[len(numbers)-1]
-		if err := a.replay(fs.PathJoin(a.o.Dir, fileName(a.file.number))); err != nil {
+		if err := a.replay(a.file.number); err != nil {
 			return err
 		}
 	}
 	if err := a.Sync(); err != nil {
 		return err
 	}
-	// An unfinished file is overwritten by the next of its number; older ones are left if a crash came
-	// first.
+	// Older files are left if a crash came first.
 	for _, n := range numbers {
-		if err := fs.Remove(fs.PathJoin(a.o.Dir, fileName(n))); err != nil && n != numbers[len(numbers)-1] {
+		if err := a.folder().Remove(n); err != nil && n != numbers[len(numbers)-1] {
 			return err
 		}
 	}
 	return nil
 }
 
-// replay takes what a file says. A file that is cut off or damaged counts up to there, since a crash may
-// cut it off anywhere after the last sync.
-func (a *Aggregator) replay(path string) error {
-	f, err := a.o.FS.Open(path)
+// replay takes what a file says. A file that is cut off or damaged counts up to there.
+func (a *Aggregator) replay(number uint64) error {
+	cut, err := a.folder().Read(number, a.apply)
 	if err != nil {
-		return err
+		return fmt.Errorf("%w; move the file away to start without what aggregates have taken", err)
 	}
-	defer f.Close()
-	r := record.NewReader(f, 0)
-	for n := 0; ; n++ {
-		text, err := next(r)
-		switch {
-		case errors.Is(err, io.EOF) && n > 0:
-		case err != nil && n == 0:
-			return fmt.Errorf("%w: %s cannot be read: %w; move it away to start without what aggregates have taken", model.ErrCorrupt, path, err)
-		case err != nil:
-			a.metrics.logDamage.Inc()
-			a.o.Logger.Warn("the end of the log of aggregation is cut off or damaged; what came after is lost", "file", path, "err", err)
-		case n == 0 && string(text) != format:
-			return fmt.Errorf("%w: %s: expected the format %q, found %.40q", model.ErrCorrupt, path, format, text)
-		case n == 0:
-			continue
-		default:
-			if err := a.apply(text); err != nil {
-				return fmt.Errorf("%w: %s: record %d: %w", model.ErrCorrupt, path, n, err)
-			}
-			continue
-		}
-		now := a.o.Now() / int64(time.Second)
-		for _, b := range a.buffers {
-			a.schedule(b, now)
-		}
-		return nil
+	if cut != nil {
+		a.metrics.logDamage.Inc()
+		a.o.Logger.Warn("the end of the log of aggregation is cut off or damaged; what came after is lost", "file", a.folder().Path(number), "err", cut)
 	}
-}
-
-func next(r *record.Reader) ([]byte, error) {
-	rr, err := r.Next()
-	if err != nil {
-		return nil, err
+	now := a.o.Now() / int64(time.Second)
+	for _, b := range a.buffers {
+		a.schedule(b, now)
 	}
-	return io.ReadAll(rr)
+	return nil
 }
 
 // entries reads the entries of a record.
