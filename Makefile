@@ -105,12 +105,12 @@ oracle-graphite: ## Compare renders of Graphite with graphite-web, which is inst
 	GRAPHITE_NO_PREFIX=True $(VENV)/bin/pip install -q graphite-web==1.1.10 whisper==1.1.10 pyparsing==2.4.7
 	cd test/graphite-oracle && go vet . && go test -count=1 -timeout 60m . -python $(VENV)/bin/python
 
-# make oracle-carbon SEED=2 CASES=5000 makes other random cases of aggregation.
+# make oracle-carbon SEED=2 CASES=5000 makes other random cases of aggregation and of the relay.
 CASES ?= 1000
 oracle-carbon: SEED ?= 7
-oracle-carbon: ## Compare rules and aggregates with carbon, which is installed for it; outside CI, which replays recorded answers.
+oracle-carbon: ## Compare rules, aggregates and the relay with carbon, which is installed for it; outside CI, which replays recorded answers.
 	python3 -m venv $(VENV)
-	GRAPHITE_NO_PREFIX=True $(VENV)/bin/pip install -q carbon==1.1.10
+	GRAPHITE_NO_PREFIX=True $(VENV)/bin/pip install -q carbon==1.1.10 mmh3 protobuf==3.20.3
 	$(VENV)/bin/python test/carbon-oracle/python/rules.py < internal/write/graphite/rules/testdata/cases.jsonl \
 	  | diff - internal/write/graphite/rules/testdata/carbon.jsonl
 	go test -count=1 ./internal/write/graphite/rules
@@ -119,6 +119,13 @@ oracle-carbon: ## Compare rules and aggregates with carbon, which is installed f
 	  && $(VENV)/bin/python test/carbon-oracle/python/aggregation_cases.py $(SEED) $(CASES) > $$d/cases \
 	  && $(VENV)/bin/python test/carbon-oracle/python/aggregator.py < $$d/cases > $$d/answers \
 	  && go test -count=1 -run TestAsCarbonAggregator ./internal/write/graphite/pipeline -cases $$d/cases -answers $$d/answers
+	d=$$(mktemp -d) && trap 'rm -rf $$d' EXIT \
+	  && $(VENV)/bin/python test/carbon-oracle/python/relay.py < internal/write/graphite/relay/testdata/cases.json | diff - internal/write/graphite/relay/testdata/carbon.json \
+	  && $(VENV)/bin/python test/carbon-oracle/python/relay_cases.py 1 40 | diff - internal/write/graphite/route/testdata/cases.jsonl \
+	  && $(VENV)/bin/python test/carbon-oracle/python/relay.py < internal/write/graphite/route/testdata/cases.jsonl | diff - internal/write/graphite/route/testdata/carbon.jsonl \
+	  && $(VENV)/bin/python test/carbon-oracle/python/relay_cases.py $(SEED) $(CASES) > $$d/cases \
+	  && $(VENV)/bin/python test/carbon-oracle/python/relay.py < $$d/cases > $$d/answers \
+	  && go test -count=1 -run TestAsCarbonRelay ./internal/write/graphite/route -cases $$d/cases -answers $$d/answers
 
 # make oracle-logql LOKI=<path> also compares the oracle of metric queries with a program of Loki, over HTTP.
 QUERIES ?= 20000

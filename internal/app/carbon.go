@@ -17,11 +17,12 @@ import (
 	"github.com/shaledb/shale/internal/write/graphite/agents"
 	"github.com/shaledb/shale/internal/write/graphite/aggregate"
 	"github.com/shaledb/shale/internal/write/graphite/pipeline"
+	"github.com/shaledb/shale/internal/write/graphite/relay"
 )
 
 // The rooms fit together.
 var (
-	_ aggregate.Sink = (*graphite.Own)(nil)
+	_ aggregate.Sink = (*madePoints)(nil)
 	_ agents.Sink    = (*graphite.Own)(nil)
 	_ graphite.Rules = (*pipeline.Pipeline)(nil)
 )
@@ -29,10 +30,14 @@ var (
 // aggregationDir is the folder in the data folder for the log of aggregation.
 const aggregationDir = "aggregation"
 
+// relayDir is the folder in the data folder for the queues of the relay.
+const relayDir = "relay"
+
 // carbon is what the process does with Graphite points besides storing them, by files of carbon.
 type carbon struct {
 	pipeline   *pipeline.Pipeline    // nil: no file says anything
 	aggregator *aggregate.Aggregator // nil: there are no aggregates
+	relay      *relay.Relay          // nil: no points are sent to other carbons
 	agents     *agents.Writer        // nil: the series are not written
 }
 
@@ -60,23 +65,58 @@ func startAgents(c *config.Config, e *Engine, registry *prometheus.Registry, log
 
 func openRules(c *config.Config, e *Engine, registry *prometheus.Registry, log *slog.Logger) (k carbon, err error) {
 	split := splitMemory(c.MemoryBytes).forCarbon()
-	if c.Carbon.Aggregations != "" {
-		k.aggregator, err = aggregate.Open(aggregate.Options{
-			FS: e.o.FS, Dir: e.o.FS.PathJoin(e.o.DataDir, aggregationDir), MaxBytes: split.aggregates,
-			Intervals: int64(c.Aggregation.Intervals), WriteBack: int64(c.Aggregation.WriteBack / time.Second),
-			Sink: graphite.NewOwn(e.Path(), log), Now: e.Path().Now, Registerer: registry, Logger: log,
+	if c.Carbon.Relay != "" {
+		k.relay, err = relay.Open(relay.Options{
+			FS: e.o.FS, Dir: e.o.FS.PathJoin(e.o.DataDir, relayDir), QueueBytes: c.Relay.Queue, Cert: c.Relay.Cert, Key: c.Relay.Key,
+			Registerer: registry, Logger: log,
 		})
 		if err != nil {
 			return carbon{}, err
 		}
 	}
+	made := &madePoints{own: graphite.NewOwn(e.Path(), log), opened: make(chan struct{})}
+	if c.Carbon.Aggregations != "" {
+		k.aggregator, err = aggregate.Open(aggregate.Options{
+			FS: e.o.FS, Dir: e.o.FS.PathJoin(e.o.DataDir, aggregationDir), MaxBytes: split.aggregates,
+			Intervals: int64(c.Aggregation.Intervals), WriteBack: int64(c.Aggregation.WriteBack / time.Second),
+			Sink: made, Now: e.Path().Now, Registerer: registry, Logger: log,
+		})
+		if err != nil {
+			return carbon{}, errors.Join(err, k.close())
+		}
+	}
 	k.pipeline, err = pipeline.Open(pipeline.Options{
-		Rules: c.Carbon, TableBytes: split.paths, Aggregator: k.aggregator, AggregatesOnly: !c.Aggregation.ForwardAll.On(), Registerer: registry, Logger: log,
+		Rules: c.Carbon, TableBytes: split.paths, Aggregator: k.aggregator, AggregatesOnly: !c.Aggregation.ForwardAll.On(),
+		Relay: k.relay, RelayOnly: !c.Relay.Store.On(), Registerer: registry, Logger: log,
 	})
 	if err != nil {
 		return carbon{}, errors.Join(err, k.close())
 	}
+	made.pipeline = k.pipeline
+	close(made.opened)
 	return k, nil
+}
+
+// madePoints takes the points of aggregates: it relays and stores them.
+type madePoints struct {
+	own *graphite.Own
+	// pipeline is set when opened is closed.
+	pipeline *pipeline.Pipeline
+	opened   chan struct{}
+}
+
+// Store is [aggregate.Sink.Store].
+func (m *madePoints) Store(ctx context.Context, tenant string, paths []string, times []int64, values []float64) error {
+	select {
+	case <-m.opened:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	store, err := m.pipeline.Relay(paths, times, values)
+	if err != nil || !store {
+		return err
+	}
+	return m.own.Store(ctx, tenant, paths, times, values)
 }
 
 // rules returns what applies to received points, or nil.
@@ -99,6 +139,9 @@ func (c carbon) close() error {
 	}
 	if c.aggregator != nil {
 		errs = append(errs, c.aggregator.Close())
+	}
+	if c.relay != nil {
+		errs = append(errs, c.relay.Close())
 	}
 	return errors.Join(errs...)
 }

@@ -73,6 +73,7 @@ type Config struct {
 	Carbon     carbonrules.Settings `embed:""`
 
 	Aggregation Aggregation `embed:""`
+	Relay       Relay       `embed:""`
 	Agents      Agents      `embed:""`
 
 	Windows head.Windows   `embed:""`
@@ -124,6 +125,14 @@ type Aggregation struct {
 	ForwardAll Switch        `name:"graphite.forward-all" default:"on" placeholder:"on|off" help:"Store Graphite points themselves, too, where graphite.aggregation-rules is set, as FORWARD_ALL of carbon. Off: only aggregates are stored."`
 	Intervals  int           `name:"graphite.max-aggregation-intervals" type:"count" default:"5" placeholder:"N" min:"0" max:"1000" help:"How many past intervals an aggregate of Graphite points keeps for late points, as MAX_AGGREGATION_INTERVALS of carbon."`
 	WriteBack  time.Duration `name:"graphite.write-back-frequency" type:"time" default:"0" placeholder:"TIME" max:"1d" help:"How often aggregates of Graphite points are computed, if that is more often than their rule says, as WRITE_BACK_FREQUENCY of carbon. It is cut to whole seconds. 0: as often as the rule says."`
+}
+
+// Relay defines how points are sent to the carbons that graphite.relay names.
+type Relay struct {
+	Store Switch `name:"graphite.relay-store" default:"on" placeholder:"on|off" help:"Store Graphite points themselves, too, where graphite.relay is set. Off: they are only sent to other carbons."`
+	Queue int64  `name:"graphite.relay-queue" type:"size" default:"1GiB" placeholder:"SIZE" min:"4MiB" help:"Most disk for the points that wait for one of the carbons that graphite.relay names. When it is full, further points for that carbon are dropped and counted."`
+	Cert  string `name:"graphite.relay-tls-cert-file" default:"" placeholder:"FILE" help:"PEM file with the certificate for the carbons that graphite.relay names, if carbon.conf has DESTINATION_TRANSPORT = ssl and they ask for one. It is read for each connection. Empty: none."`
+	Key   string `name:"graphite.relay-tls-key-file" default:"" placeholder:"FILE" help:"PEM file with the private key of graphite.relay-tls-cert-file."`
 }
 
 // Agents defines the series that carbon has about itself.

@@ -48,6 +48,7 @@ func rules() []rule {
 			}
 			return hostPort(c.GraphiteProtobufListen)
 		}},
+		{"graphite.relay-tls-key-file", relayCertificate},
 		{"graphite-tls-listen", func(c *Config) error { return secureHostPort(c, c.GraphiteTLSListen) }},
 		{"graphite-pickle-tls-listen", func(c *Config) error { return secureHostPort(c, c.GraphitePickleTLSListen) }},
 		{"tls.key-file", func(c *Config) error {
@@ -166,6 +167,14 @@ func hostPort(s string) error {
 	}
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n > 65535 {
 		return fmt.Errorf("%q has no port between 0 and 65535", s)
+	}
+	return nil
+}
+
+// relayCertificate checks that a certificate has its key.
+func relayCertificate(c *Config) error {
+	if (c.Relay.Cert == "") != (c.Relay.Key == "") {
+		return errors.New("graphite.relay-tls-cert-file and graphite.relay-tls-key-file must be set together")
 	}
 	return nil
 }

@@ -20,6 +20,18 @@ func New(paths ...string) *Watcher {
 	return w
 }
 
+// Replace has it watch other files, as they are now; those that it watched before, as they were at the last
+// look. Run may be running if the caller is what Run has called.
+func (w *Watcher) Replace(paths ...string) {
+	now := New(paths...)
+	for i, path := range now.paths {
+		if old := slices.Index(w.paths, path); old >= 0 {
+			now.last[i] = w.last[old]
+		}
+	}
+	*w = *now
+}
+
 // Paths returns the paths of the files.
 func (w *Watcher) Paths() []string { return w.paths }
 

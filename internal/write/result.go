@@ -22,6 +22,7 @@ const (
 	ReasonNotWhitelisted = "not_whitelisted"
 	ReasonRuleFailed     = "rule_failed"
 	ReasonNotForwarded   = "only_aggregated"
+	ReasonRelayed        = "only_relayed"
 	ReasonBadLine        = "bad_line"
 	ReasonLabels         = "invalid_labels"
 	ReasonDuplicateLabel = "duplicate_label_name"

@@ -10,6 +10,7 @@ import (
 
 	"github.com/shaledb/shale/internal/carbonconf"
 	"github.com/shaledb/shale/internal/read/graphite/policy"
+	"github.com/shaledb/shale/internal/write/graphite/route"
 	"github.com/shaledb/shale/internal/write/graphite/rules"
 )
 
@@ -55,7 +56,7 @@ func Explain(path string) (*Report, error) {
 			r.Settings = append(r.Settings, explainKey(all, s.Name, k))
 		}
 	}
-	for _, f := range files() {
+	for _, f := range files(conf) {
 		at := filepath.Join(filepath.Dir(path), f.Name)
 		text, err := carbonconf.ReadFile(at)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -93,7 +94,7 @@ type parser struct {
 	parse func(path string, text []byte) error
 }
 
-func files() []parser {
+func files(carbon *carbonconf.File) []parser {
 	ini := func(read func(*carbonconf.File) error) func(string, []byte) error {
 		return func(path string, text []byte) error {
 			f, err := carbonconf.Parse(path, text)
@@ -116,8 +117,22 @@ func files() []parser {
 			func(path string, text []byte) error { _, err := rules.ParseRewriting(path, text); return err }},
 		{File{Name: "aggregation-rules.conf", Verdict: Kept, Text: "graphite.aggregation-rules=FILE"},
 			func(path string, text []byte) error { _, err := rules.ParseAggregations(path, text); return err }},
-		{File{Name: "relay-rules.conf", Verdict: Missing, Text: noRelay}, ini(func(*carbonconf.File) error { return nil })},
+		{File{Name: "relay-rules.conf", Verdict: Kept, Text: "graphite.relay=FILE reads it next to this carbon.conf, where RELAY_METHOD is rules"},
+			ini(func(f *carbonconf.File) error { return checkRelay(carbon, f) })},
 	}
+}
+
+// checkRelay checks relay-rules.conf with the section [relay] of carbon.conf, if there is one.
+func checkRelay(carbon, relay *carbonconf.File) error {
+	if !slices.ContainsFunc(carbon.Sections, func(s *carbonconf.Section) bool { return s.Name == "relay" }) {
+		return nil
+	}
+	conf, err := route.ParseConf(carbon)
+	if err != nil || conf.RelayRules == "" {
+		return err
+	}
+	_, err = conf.Router(relay, nil)
+	return err
 }
 
 // lines returns the report as text: a line for each setting and file.

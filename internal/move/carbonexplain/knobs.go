@@ -21,7 +21,9 @@ type knob struct {
 const (
 	noFiles   = "Shale keeps no file for each metric"
 	noQueue   = "points are stored as they come, so nothing waits to be written"
-	noRelay   = "Shale does not forward points: keep carbon-relay for this, and make Shale one of its destinations"
+	relayed   = "graphite.relay=FILE reads it in the section [relay] of this file"
+	queued    = "graphite.relay-queue=SIZE bounds what waits for each destination; it is on disk and survives restarts"
+	noReset   = "a lot that is not confirmed is sent again over a new connection"
 	noLog     = "Shale logs failures, not events; log.level sets how much"
 	noAMQP    = "Shale does not read from AMQP"
 	noManhole = "there is no manhole; http-pprof serves profiles"
@@ -62,13 +64,18 @@ func knobs() map[string]knob {
 		"CACHE_QUERY_PORT":            {Missing, "there is no port for queries of the cache: graphite-web reads fresh points over HTTP, by CLUSTER_SERVERS"},
 		"CACHE_METRIC_NAMES_MAX":      {Kept, "what rules say of a path is kept within a share of memory"},
 		"CACHE_METRIC_NAMES_TTL":      {NotNeeded, "what rules say of a path changes only with the files"},
-		"TAG_RELAY_NORMALIZED":        {Missing, noRelay},
+		"TAG_RELAY_NORMALIZED":        {Missing, "paths are relayed as they were received; graphite.relay refuses True"},
+		"DESTINATION_POOL_REPLICAS":   {Missing, "each destination gets the points that are its own; graphite.relay refuses True"},
+		"MAX_DATAPOINTS_PER_MESSAGE":  {Kept, "500 points, or 512 KiB if that is less"},
+		"MAX_QUEUE_SIZE":              {Other, queued},
+		"QUEUE_LOW_WATERMARK_PCT":     {NotNeeded, queued},
 		"AGGREGATION_RULES":           {Other, "graphite.aggregation-rules=FILE"},
 		"FORWARD_ALL":                 {Other, "graphite.forward-all=on|off"},
 		"MAX_AGGREGATION_INTERVALS":   {Other, "graphite.max-aggregation-intervals=N"},
 		"WRITE_BACK_FREQUENCY":        {Other, "graphite.write-back-frequency=TIME"},
-		"RELAY_RULES":                 {Missing, noRelay},
-		"RELAY_METHOD":                {Missing, noRelay},
+		"DYNAMIC_ROUTER":              {NotNeeded, "a queue on disk keeps the points of a destination until it is back"},
+		"DYNAMIC_ROUTER_MAX_RETRIES":  {NotNeeded, "a queue on disk keeps the points of a destination until it is back"},
+		"TIME_TO_DEFER_SENDING":       {Other, "points are sent a second after they came, or when there is a mebibyte"},
 		"RAVEN_DSN":                   {NotNeeded, "/metrics counts every loss, so that alerts can be made of it"},
 	}
 	for text, names := range map[string][]string{
@@ -88,13 +95,17 @@ func knobs() map[string]knob {
 	for text, names := range map[string][]string{
 		noAMQP: {"ENABLE_AMQP", "AMQP_VERBOSE", "AMQP_SPEC", "AMQP_HOST", "AMQP_PORT", "AMQP_VHOST", "AMQP_USER", "AMQP_PASSWORD", "AMQP_EXCHANGE",
 			"AMQP_METRIC_NAME_IN_BODY", "BIND_PATTERNS"},
-		noRelay: {"DESTINATIONS", "DESTINATION_PROTOCOL", "DESTINATION_TRANSPORT", "DESTINATION_SSL_CA", "DESTINATION_POOL_REPLICAS", "REPLICATION_FACTOR",
-			"DIVERSE_REPLICAS", "ROUTER_HASH_TYPE", "DYNAMIC_ROUTER", "DYNAMIC_ROUTER_MAX_RETRIES", "MAX_QUEUE_SIZE", "QUEUE_LOW_WATERMARK_PCT",
-			"MAX_DATAPOINTS_PER_MESSAGE", "TIME_TO_DEFER_SENDING", "USE_RATIO_RESET", "MIN_RESET_STAT_FLOW", "MIN_RESET_RATIO", "MIN_RESET_INTERVAL"},
 	} {
 		for _, name := range names {
 			all[name] = knob{Missing, text}
 		}
+	}
+	for _, name := range []string{"RELAY_METHOD", "RELAY_RULES", "DESTINATIONS", "DESTINATION_PROTOCOL", "DESTINATION_TRANSPORT", "DESTINATION_SSL_CA",
+		"REPLICATION_FACTOR", "DIVERSE_REPLICAS", "ROUTER_HASH_TYPE"} {
+		all[name] = knob{Kept, relayed}
+	}
+	for _, name := range []string{"USE_RATIO_RESET", "MIN_RESET_STAT_FLOW", "MIN_RESET_RATIO", "MIN_RESET_INTERVAL"} {
+		all[name] = knob{NotNeeded, noReset}
 	}
 	return all
 }

@@ -72,6 +72,16 @@ func (l *Listener) serveLines(nc net.Conn) {
 	l.metrics.buffers.Sub(float64(len(c.buf)))
 	c.buf = nil
 	<-done
+	l.syncRules()
+}
+
+// syncRules makes durable what rules have kept of points, which may not be stored themselves. Some senders,
+// such as the relay of another Shale, take the end of a connection for a confirmation.
+func (l *Listener) syncRules() {
+	if l.o.Rules != nil {
+		// Its owner counts and logs an error. The points themselves are stored nevertheless.
+		_ = l.o.Rules.Sync()
+	}
 }
 
 func (l *Listener) newParser(peer, tenant string) *parser {

@@ -90,6 +90,7 @@ func (l *Listener) serveFrames(f *frames, nc net.Conn) {
 	l.metrics.buffers.Sub(minBuffer)
 	c.r = nil
 	<-done
+	l.syncRules()
 }
 
 // Read reads from the connection and sets its deadline. It fills the buffered reader.

@@ -121,7 +121,7 @@ func (h *HTTP) syncRules() error {
 		return nil
 	}
 	if err := h.rules.Sync(); err != nil {
-		return fmt.Errorf("%w: aggregates cannot be kept: %w", model.ErrTransient, err)
+		return fmt.Errorf("%w: aggregates and relayed points cannot be kept: %w", model.ErrTransient, err)
 	}
 	return nil
 }

@@ -19,10 +19,7 @@ const (
 // push makes the rows of a chunk durable. It retries while the write path refuses them temporarily,
 // until ctx ends.
 func (l *Listener) push(ctx context.Context, tenant string, t *transport, c *chunk) {
-	if l.o.Rules != nil {
-		// Its owner counts and logs an error. The points themselves are stored nevertheless.
-		_ = l.o.Rules.Sync()
-	}
+	l.syncRules()
 	b := l.o.Sink.Batch(tenant, model.Metrics)
 	defer l.o.Sink.Recycle(b)
 	c.fill(b)

@@ -3,7 +3,9 @@ package agents
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -94,49 +96,60 @@ func (w *Writer) points() (paths []string, values []float64) {
 	seconds := float64(now-w.at) / 1e9
 	w.at = now
 	for _, s := range table() {
-		v, ok := s.sum(families)
-		if !ok {
-			continue
-		}
-		path := w.o.Prefix + "." + s.daemon + "." + strings.ReplaceAll(w.o.Host, ".", "_") + "." + s.name
-		if s.kind != current {
-			added := v - w.last[path]
-			w.last[path] = v
-			if v = added; s.kind == percent {
-				v = 100 * added / math.Max(seconds, 1e-3)
+		sums := s.sums(families)
+		for _, destination := range slices.Sorted(maps.Keys(sums)) {
+			v := sums[destination]
+			name := strings.Replace(s.name, "%s", node(destination), 1)
+			path := w.o.Prefix + "." + s.daemon + "." + strings.ReplaceAll(w.o.Host, ".", "_") + "." + name
+			if s.kind != current {
+				added := v - w.last[path]
+				w.last[path] = v
+				if v = added; s.kind == percent {
+					v = 100 * added / math.Max(seconds, 1e-3)
+				}
 			}
+			paths, values = append(paths, path), append(values, v)
 		}
-		paths, values = append(paths, path), append(values, v)
 	}
 	return paths, values
 }
 
-// sum adds up the metrics of a series. It reports false if the process has none of them.
-func (s *series) sum(families []*dto.MetricFamily) (v float64, ok bool) {
+// sums adds up the metrics of a series, by destination if the series has one, and otherwise under an empty
+// text. It returns nothing if the process has none of them.
+func (s *series) sums(families []*dto.MetricFamily) map[string]float64 {
+	sums := map[string]float64{}
+	each := strings.Contains(s.name, "%s")
 	for _, f := range families {
 		for _, from := range s.from {
 			if f.GetName() != from.family {
 				continue
 			}
-			ok = true
+			if !each {
+				sums[""] += 0
+			}
 			for _, m := range f.GetMetric() {
 				if from.has(m) {
-					v += m.GetCounter().GetValue() + m.GetGauge().GetValue()
+					key := ""
+					if each {
+						key = label(m, "destination")
+					}
+					sums[key] += m.GetCounter().GetValue() + m.GetGauge().GetValue()
 				}
 			}
 		}
 	}
-	return v, ok
+	return sums
+}
+
+func label(m *dto.Metric, name string) string {
+	for _, l := range m.GetLabel() {
+		if l.GetName() == name {
+			return l.GetValue()
+		}
+	}
+	return ""
 }
 
 func (f *source) has(m *dto.Metric) bool {
-	if f.reason == "" {
-		return true
-	}
-	for _, l := range m.GetLabel() {
-		if l.GetName() == "reason" && l.GetValue() == f.reason {
-			return true
-		}
-	}
-	return false
+	return f.reason == "" || label(m, "reason") == f.reason
 }

@@ -39,6 +39,8 @@ func TestPoints(t *testing.T) {
 	received := f.NewCounterVec(prometheus.CounterOpts{Name: "shale_graphite_received_points_total"}, []string{"transport"})
 	discarded := f.NewCounterVec(prometheus.CounterOpts{Name: "shale_write_discarded_samples_total"}, []string{"reason"})
 	cpu := f.NewCounter(prometheus.CounterOpts{Name: "process_cpu_seconds_total"})
+	sent := f.NewCounterVec(prometheus.CounterOpts{Name: "shale_graphite_relay_sent_points_total"}, []string{"destination"})
+	sent.WithLabelValues("10.0.0.1:2004").Add(8)
 	connections := f.NewGauge(prometheus.GaugeOpts{Name: "shale_graphite_connections"})
 	received.WithLabelValues("tcp").Add(1000) // before the start
 	now := int64(0)
@@ -59,19 +61,22 @@ func TestPoints(t *testing.T) {
 	discarded.WithLabelValues(write.ReasonBlacklisted).Add(3)
 	discarded.WithLabelValues(write.ReasonNotForwarded).Add(10)
 	discarded.WithLabelValues(write.ReasonNaN).Add(100)
+	discarded.WithLabelValues(write.ReasonRelayed).Add(20)
+	sent.WithLabelValues("10.0.0.1:2004").Add(2)
+	sent.WithLabelValues("[fe80::1]:2004:a").Add(1)
 	cpu.Add(30)
 	connections.Set(4)
 	now += int64(time.Minute)
-	const agent = "carbon.agents.a_example_com."
+	const agent, relay = "carbon.agents.a_example_com.", "carbon.relays.a_example_com.destinations."
 	expect(map[string]float64{
-		agent + "metricsReceived": 17, agent + "committedPoints": 7, agent + "activeConnections": 4, agent + "blacklistMatches": 3,
-		agent + "whitelistRejects": 0, agent + "cpuUsage": 50,
+		agent + "metricsReceived": 37, agent + "committedPoints": 7, agent + "activeConnections": 4, agent + "blacklistMatches": 3,
+		agent + "whitelistRejects": 0, agent + "cpuUsage": 50, relay + "10_0_0_1:2004:None.sent": 2, relay + "fe80::1:2004:a.sent": 1,
 	})
 	now += int64(time.Minute)
 	connections.Set(1)
 	expect(map[string]float64{
 		agent + "metricsReceived": 0, agent + "committedPoints": 0, agent + "activeConnections": 1, agent + "blacklistMatches": 0,
-		agent + "whitelistRejects": 0, agent + "cpuUsage": 0,
+		agent + "whitelistRejects": 0, agent + "cpuUsage": 0, relay + "10_0_0_1:2004:None.sent": 0, relay + "fe80::1:2004:a.sent": 0,
 	})
 }
 

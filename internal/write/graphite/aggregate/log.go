@@ -28,7 +28,7 @@ type log struct {
 	mu     sync.Mutex
 	number uint64
 	w      *segment.Writer // nil: there is none
-	synced uint64 // the entry up to which the log is durable
+	synced uint64          // the entry up to which the log is durable
 	// full is the size at which a snapshot begins another file.
 	full int64
 	// spare is the memory of entries that have been written.

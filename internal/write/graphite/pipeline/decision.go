@@ -14,6 +14,10 @@ type decision struct {
 	path []byte
 	// aggregates are those that points are given to, even if they are dropped then.
 	aggregates []aggregate.Target
+	// relays are the destinations that points are sent to, by their index.
+	relays []int
+	// isShared means that many paths have this decision, which consists of relays.
+	isShared bool
 	// failed is the error of a rule, for the log.
 	failed error
 }
@@ -24,10 +28,10 @@ var passes = new(decision)
 // bytes is about how much memory a decision takes in the table.
 func (d *decision) bytes() int64 {
 	const entry = 64 // of the table
-	if d == passes {
+	if d == passes || d.isShared {
 		return entry
 	}
-	n := entry + 128 + int64(cap(d.path))
+	n := entry + 160 + int64(cap(d.path)) + 8*int64(cap(d.relays))
 	for i := range d.aggregates {
 		n += 48 + int64(len(d.aggregates[i].Path))
 	}
@@ -75,9 +79,14 @@ func tryDecide(r *rules.Rules, forward bool, path string) (*decision, error) {
 	if now, err = r.Rewriting.Post.Apply(now); err != nil {
 		return nil, err
 	}
+	if r.Router != nil {
+		if d.relays, err = r.Router.Route(now); err != nil {
+			return nil, err
+		}
+	}
 	if now != path {
 		d.path = []byte(now)
-	} else if d.aggregates == nil {
+	} else if d.aggregates == nil && d.relays == nil {
 		return passes, nil
 	}
 	return d, nil

@@ -2,6 +2,8 @@ package pipeline
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"sync"
@@ -11,7 +13,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
+	"github.com/shaledb/shale/internal/write"
 	"github.com/shaledb/shale/internal/write/graphite/aggregate"
+	"github.com/shaledb/shale/internal/write/graphite/relay"
 	"github.com/shaledb/shale/internal/write/graphite/rules"
 )
 
@@ -24,8 +28,12 @@ type Options struct {
 	Aggregator *aggregate.Aggregator
 	// AggregatesOnly means that points themselves are not stored, as FORWARD_ALL = False.
 	AggregatesOnly bool
-	Registerer     prometheus.Registerer
-	Logger         *slog.Logger
+	// Relay sends points to other carbons; nil if the rules name none.
+	Relay *relay.Relay
+	// RelayOnly means that points that are sent to other carbons are not stored.
+	RelayOnly  bool
+	Registerer prometheus.Registerer
+	Logger     *slog.Logger
 }
 
 // Pipeline applies rules to points. It is safe for concurrent use.
@@ -44,6 +52,9 @@ type generation struct {
 	number uint64 // grows with each change
 	rules  *rules.Rules
 	known  *table
+	queues []*relay.Queue // by the index of the destination
+	// shared has the decisions that are relays alone, by their relays.
+	shared sync.Map
 }
 
 // Open reads the files. An error has the file and the line.
@@ -72,12 +83,29 @@ func (p *Pipeline) Close() error {
 }
 
 // take puts rules in force.
-func (p *Pipeline) take(r *rules.Rules) {
+func (p *Pipeline) take(r *rules.Rules) error {
 	g := &generation{number: 1, rules: r, known: newTable(rand.Uint64(), p.o.TableBytes)}
+	if r.Router != nil {
+		var err error
+		if g.queues, err = p.o.Relay.Use(r.Router.Conf()); err != nil {
+			return err
+		}
+	}
 	if old := p.now.Load(); old != nil {
 		g.number = old.number + 1
 	}
 	p.now.Store(g)
+	return nil
+}
+
+// share returns one decision for all paths that have the same relays and nothing else.
+func (g *generation) share(d *decision) *decision {
+	if d.relays == nil || d.dropped != "" || d.path != nil || d.aggregates != nil {
+		return d
+	}
+	d.isShared = true
+	one, _ := g.shared.LoadOrStore(fmt.Sprint(d.relays), d)
+	return one.(*decision)
 }
 
 // Pass takes a point by its path as it was received, gives it to its aggregates, and returns the path to
@@ -87,7 +115,7 @@ func (p *Pipeline) Pass(tenant string, path []byte, t int64, value float64) (sto
 	g := p.now.Load()
 	d, h := g.known.get(path)
 	if d == nil {
-		d = decide(g.rules, !p.o.AggregatesOnly, string(path))
+		d = g.share(decide(g.rules, !p.o.AggregatesOnly, string(path)))
 		if d.failed != nil {
 			p.logFailure(string(path), d.failed)
 		}
@@ -99,21 +127,52 @@ func (p *Pipeline) Pass(tenant string, path []byte, t int64, value float64) (sto
 	if d.aggregates != nil {
 		p.o.Aggregator.Take(g.number, tenant, d.aggregates, t/int64(time.Second), value)
 	}
-	switch {
-	case d.dropped != "":
+	if d.dropped != "" {
 		return nil, d.dropped
-	case d.path == nil:
-		return path, ""
 	}
-	return d.path, ""
+	if d.path != nil {
+		path = d.path
+	}
+	if d.relays != nil {
+		for _, i := range d.relays {
+			g.queues[i].Add(path, t/int64(time.Second), value)
+		}
+		if p.o.RelayOnly {
+			return nil, write.ReasonRelayed
+		}
+	}
+	return path, ""
 }
 
-// Sync makes durable what aggregates have taken of points that Pass returned for.
-func (p *Pipeline) Sync() error {
-	if p.o.Aggregator == nil {
-		return nil
+// Relay sends points that the process makes, such as aggregates, and makes durable that they will be sent.
+// It reports whether they are to be stored, too. Times are in Unix seconds.
+func (p *Pipeline) Relay(paths []string, times []int64, values []float64) (store bool, err error) {
+	g := p.now.Load()
+	if g.rules.Router == nil {
+		return true, nil
 	}
-	return p.o.Aggregator.Sync()
+	for i, path := range paths {
+		to, err := g.rules.Router.Route(path)
+		if err != nil {
+			p.logFailure(path, err)
+		}
+		for _, n := range to {
+			g.queues[n].Add([]byte(path), times[i], values[i])
+		}
+	}
+	return !p.o.RelayOnly, p.o.Relay.Sync()
+}
+
+// Sync makes durable what aggregates and queues have taken of points that Pass returned for.
+func (p *Pipeline) Sync() error {
+	var errs [2]error
+	if p.o.Aggregator != nil {
+		errs[0] = p.o.Aggregator.Sync()
+	}
+	if p.o.Relay != nil {
+		errs[1] = p.o.Relay.Sync()
+	}
+	return errors.Join(errs[:]...)
 }
 
 // logFailure logs a rule that failed, at most once a second.

@@ -8,11 +8,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/goleak"
 
 	"github.com/shaledb/shale/internal/alloctest"
 	"github.com/shaledb/shale/internal/write"
+	"github.com/shaledb/shale/internal/write/graphite/relay"
 	"github.com/shaledb/shale/internal/write/graphite/rules"
 )
 
@@ -80,6 +82,56 @@ func TestPassDropsWhereARuleFails(t *testing.T) {
 	p := open(t, Options{Rules: files(t, `^(?=(a+)+$)(a+)+\1$`, "", "")})
 	if _, dropped := p.Pass("t", []byte(strings.Repeat("a", 60)+"!"), 0, 0); dropped != write.ReasonRuleFailed {
 		t.Errorf("a hostile expression: dropped for %q", dropped)
+	}
+}
+
+// TestRelays: a point goes to the queues of its destinations under the path that it is stored by.
+func TestRelays(t *testing.T) {
+	settings := files(t, "", "", "[post]\n^x- =\n")
+	dir := t.TempDir()
+	settings.Relay = filepath.Join(dir, "carbon.conf")
+	for name, text := range map[string]string{
+		"carbon.conf":      "[relay]\nDESTINATIONS = 127.0.0.1:1, 127.0.0.1:1:b\n",
+		"relay-rules.conf": "[b]\npattern = ^both\ncontinue = true\ndestinations = 127.0.0.1:1:b\n[d]\ndefault = true\ndestinations = 127.0.0.1:1\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, only := range []bool{false, true} {
+		reg := prometheus.NewRegistry()
+		queues, err := relay.Open(relay.Options{FS: vfs.NewMem(), Dir: "/relay", QueueBytes: 4 << 20, Registerer: reg, Logger: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = queues.Close() })
+		p := open(t, Options{Rules: settings, Relay: queues, RelayOnly: only})
+		for range 2 { // unknown paths, then known ones
+			for path, want := range map[string]string{"x-both": "both", "both": "both", "other": "other"} {
+				stored, dropped := p.Pass("t", []byte(path), 7e9, 1)
+				if only && dropped != write.ReasonRelayed || !only && (dropped != "" || string(stored) != want) {
+					t.Errorf("only %v, %s: got %q %q", only, path, stored, dropped)
+				}
+			}
+		}
+		if store, err := p.Relay([]string{"both"}, []int64{1}, []float64{2}); err != nil || store == only {
+			t.Errorf("only %v: points of the process are stored: %v, error %v", only, store, err)
+		}
+		got := map[string]float64{}
+		families, err := reg.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range families {
+			if f.GetName() == "shale_graphite_relay_queued_points" {
+				for _, m := range f.GetMetric() {
+					got[m.GetLabel()[0].GetValue()] = m.GetGauge().GetValue()
+				}
+			}
+		}
+		if got["127.0.0.1:1"] != 7 || got["127.0.0.1:1:b"] != 5 {
+			t.Errorf("only %v: %v points wait", only, got)
+		}
 	}
 }
 

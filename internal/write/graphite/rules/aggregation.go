@@ -26,9 +26,26 @@ type field struct {
 	group int
 }
 
+// Aggregations are the rules of a file.
+type Aggregations []*Aggregation
+
+// Outputs returns the paths of the aggregates that a path belongs to.
+func (all Aggregations) Outputs(path string) (outputs []string, err error) {
+	for _, r := range all {
+		out, ok, err := r.Output(path)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			outputs = append(outputs, out)
+		}
+	}
+	return outputs, nil
+}
+
 // ParseAggregations parses a file.
-func ParseAggregations(path string, text []byte) ([]*Aggregation, error) {
-	var rules []*Aggregation
+func ParseAggregations(path string, text []byte) (Aggregations, error) {
+	var rules Aggregations
 	err := carbonconf.Lines(path, text, func(n int, line string) error {
 		r, err := parseAggregation(line)
 		if err != nil {

@@ -53,7 +53,7 @@ func TestFilesKeepWhatWasInForce(t *testing.T) {
 		t.Error("a missing file is no error")
 	}
 	write("^a\n")
-	f, err := Open(Settings{Blacklist: path}, func(*Rules) { changes++ })
+	f, err := Open(Settings{Blacklist: path}, func(*Rules) error { changes++; return nil })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,5 +1,5 @@
-// Package segment keeps records in numbered files of a folder. Aggregation keeps its log so, and the relay its
-// queues.
+// Package segment keeps records in numbered files of a folder. Aggregation keeps its log so, and the relay
+// its queues.
 //
 // A file appears whole with its first records, or not at all, and only grows then:
 //

@@ -35,10 +35,7 @@ func (f Folder) Path(number uint64) string { return f.FS.PathJoin(f.Dir, fileNam
 // Open makes the folder, unless it exists, and returns the numbers of its files, in order. An unfinished
 // file is left: the next of its number replaces it.
 func (f Folder) Open() (numbers []uint64, err error) {
-	if err := f.FS.MkdirAll(f.Dir, 0o755); err != nil {
-		return nil, err
-	}
-	if err := syncDir(f.FS, f.FS.PathDir(f.Dir)); err != nil {
+	if err := MakeDir(f.FS, f.Dir); err != nil {
 		return nil, err
 	}
 	files, err := f.FS.List(f.Dir)
@@ -91,6 +88,14 @@ func (f Folder) Create(number uint64, records ...[]byte) (w *Writer, err error) 
 		return nil, err
 	}
 	return w, syncDir(f.FS, f.Dir)
+}
+
+// MakeDir makes a folder, unless it exists, and makes that durable.
+func MakeDir(fs vfs.FS, dir string) error {
+	if err := fs.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	return syncDir(fs, fs.PathDir(dir))
 }
 
 func syncDir(fs vfs.FS, dir string) error {

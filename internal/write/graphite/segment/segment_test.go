@@ -13,7 +13,7 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-func folder(fs vfs.FS) Folder { return Folder{FS: fs, Dir: "/data/log", Format: "test 1"} }
+func folder(fs vfs.FS) Folder { return Folder{FS: fs, Dir: "/log", Format: "test 1"} }
 
 func open(t *testing.T, f Folder, want ...uint64) {
 	t.Helper()
@@ -79,8 +79,8 @@ func TestPowerCut(t *testing.T) {
 	}
 	defer w.Close()
 	synced, rng := 1, rand.New(rand.NewPCG(1, 1))
-	for i := 1; i < 200; i++ {
-		if err := w.Append(fmt.Append(nil, i, strings.Repeat("y", i*37))); err != nil {
+	for i := 1; i < 100; i++ {
+		if err := w.Append(fmt.Append(nil, i, strings.Repeat("y", i*53))); err != nil {
 			t.Fatal(err)
 		}
 		if i%5 == 0 {
