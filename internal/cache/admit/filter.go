@@ -14,7 +14,7 @@ type Filter[V any] struct {
 	waiting      map[uint64]*item[V] // by hash
 	oldest, last *item[V]
 	bytes        int64
-	ghosts       ghosts
+	ghosts       Ghosts
 }
 
 // item is a value that waits.
@@ -33,7 +33,7 @@ const itemBytes = 160
 // New returns an empty filter. maxBytes bounds the sizes of the values that wait, and what it costs to keep
 // them. ghosts bounds the hashes, of 8 bytes each.
 func New[V any](maxBytes int64, ghosts int) *Filter[V] {
-	return &Filter[V]{maxBytes: maxBytes, waiting: make(map[uint64]*item[V]), ghosts: newGhosts(ghosts)}
+	return &Filter[V]{maxBytes: maxBytes, waiting: make(map[uint64]*item[V]), ghosts: NewGhosts(ghosts)}
 }
 
 // Offer tells the filter that a query has read a value, and reports whether the value is admitted. Otherwise
@@ -48,19 +48,19 @@ func (f *Filter[V]) Offer(hash uint64, query uint16, size int64, value V) bool {
 		f.remove(it)
 		return true
 	}
-	if f.ghosts.take(hash, query) {
+	if f.ghosts.Take(hash, query) {
 		return true
 	}
 	it := &item[V]{hash: hash, size: size + itemBytes, query: query, value: value}
 	if it.size > f.maxBytes {
-		f.ghosts.put(hash, query)
+		f.ghosts.Put(hash, query)
 		return false
 	}
 	f.append(it)
 	for f.bytes > f.maxBytes {
 		old := f.oldest
 		f.remove(old)
-		f.ghosts.put(old.hash, old.query)
+		f.ghosts.Put(old.hash, old.query)
 	}
 	return false
 }
@@ -83,7 +83,7 @@ func (f *Filter[V]) Use(hash uint64, query uint16) (value V, admitted bool) {
 func (f *Filter[V]) Retry(hash uint64, query uint16) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.ghosts.put(hash, query)
+	f.ghosts.Put(hash, query)
 }
 
 // Peek returns a value that waits.
@@ -116,7 +116,7 @@ func (f *Filter[V]) Restore(list []uint64) {
 	defer f.mu.Unlock()
 	// The newest of a bucket is listed first, and what is put last counts as the newest.
 	for i := len(list) - 1; i >= 0; i-- {
-		f.ghosts.put(list[i], uint16(list[i]))
+		f.ghosts.Put(list[i], uint16(list[i]))
 	}
 }
 

@@ -5,25 +5,27 @@ import "math/bits"
 // ghostWays is the number of hashes in a bucket, a cache line of them.
 const ghostWays = 8
 
-// ghosts is a table of hashes in buckets, each in the order of age. An entry has the upper 48 bits of a hash,
-// and below them the 16 bits of the query that wanted the value; 0 is an empty place.
-type ghosts struct {
+// Ghosts is a table of hashes in buckets, each in the order of age. An entry has the upper 48 bits of a hash,
+// and below them the 16 bits of the query that wanted the value; 0 is an empty place. It is not safe for
+// concurrent use.
+type Ghosts struct {
 	entries []uint64
 }
 
-func newGhosts(n int) ghosts {
-	return ghosts{make([]uint64, max(n/ghostWays, 1)*ghostWays)}
+// NewGhosts returns an empty table of about n hashes.
+func NewGhosts(n int) Ghosts {
+	return Ghosts{make([]uint64, max(n/ghostWays, 1)*ghostWays)}
 }
 
 const ghostHash = ^uint64(0xffff)
 
-func (g ghosts) bucket(hash uint64) []uint64 {
+func (g Ghosts) bucket(hash uint64) []uint64 {
 	i, _ := bits.Mul64(hash&ghostHash, uint64(len(g.entries)/ghostWays))
 	return g.entries[i*ghostWays:][:ghostWays]
 }
 
-// put adds a hash, which may push the oldest of its bucket out.
-func (g ghosts) put(hash uint64, query uint16) {
+// Put adds a hash, which may push the oldest of its bucket out.
+func (g Ghosts) Put(hash uint64, query uint16) {
 	b := g.bucket(hash)
 	i := g.find(b, hash)
 	if i < 0 {
@@ -33,8 +35,8 @@ func (g ghosts) put(hash uint64, query uint16) {
 	b[0] = hash&ghostHash | uint64(query)
 }
 
-// take removes a hash that another query has left, and reports whether there was one.
-func (g ghosts) take(hash uint64, query uint16) bool {
+// Take removes a hash that another query has left, and reports whether there was one.
+func (g Ghosts) Take(hash uint64, query uint16) bool {
 	b := g.bucket(hash)
 	i := g.find(b, hash)
 	if i < 0 || uint16(b[i]) == query {
@@ -45,7 +47,7 @@ func (g ghosts) take(hash uint64, query uint16) bool {
 	return true
 }
 
-func (g ghosts) find(bucket []uint64, hash uint64) int {
+func (g Ghosts) find(bucket []uint64, hash uint64) int {
 	for i, e := range bucket {
 		if e != 0 && e&ghostHash == hash&ghostHash {
 			return i
@@ -54,7 +56,7 @@ func (g ghosts) find(bucket []uint64, hash uint64) int {
 	return -1
 }
 
-func (g ghosts) list() []uint64 {
+func (g Ghosts) list() []uint64 {
 	var list []uint64
 	for _, e := range g.entries {
 		if e != 0 {
