@@ -27,6 +27,8 @@ const (
 	// Names is what was made of the names in the whole object; Digest names the tenant. It may be as large as
 	// many pages, and is kept among them.
 	Names
+	// Item is a value of a memcached server, whose key is Object. It changes.
+	Item
 )
 
 func (k Kind) String() string {
@@ -45,6 +47,8 @@ func (k Kind) String() string {
 		return "end"
 	case Names:
 		return "names"
+	case Item:
+		return "item"
 	}
 	return "unknown"
 }

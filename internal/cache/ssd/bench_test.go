@@ -33,7 +33,7 @@ func filled(b *testing.B, size, values int) (*Store, []cache.Key) {
 	keys := make([]cache.Key, values)
 	for i := range keys {
 		keys[i] = key(i)
-		s.write(write{offer{keys[i], v}, keys[i].Hash(), 1})
+		s.write(write{offer: offer{keys[i], v}, hash: keys[i].Hash(), query: 1})
 	}
 	b.Cleanup(func() {
 		if err := s.finish(); err != nil {
@@ -97,7 +97,7 @@ func BenchmarkWrite(b *testing.B) {
 	b.ResetTimer()
 	for i := range b.N {
 		k := key(i)
-		s.write(write{offer{k, v}, k.Hash(), 1})
+		s.write(write{offer: offer{k, v}, hash: k.Hash(), query: 1})
 	}
 }
 

@@ -40,7 +40,7 @@ func (s *Store) Fresh(ctx context.Context, k cache.Key, value []byte) bool {
 		s.m.refused(refusedSize)
 		return true
 	}
-	w := write{offer{k, value}, k.Hash(), 0}
+	w := write{offer: offer{k, value}, hash: k.Hash()}
 	if _, ok := s.index.get(w.hash); ok {
 		return true
 	}

@@ -169,6 +169,9 @@ func (s *Store) tick(now time.Time) {
 	}
 	h.turn(now)
 	s.keepRoom()
+	if err := s.trimRemoved(); err != nil {
+		h.writeFailed(err)
+	}
 	if h.has(full|unwritable) && s.writeProbe() == nil {
 		if room, err := s.room(0); err == nil && room {
 			h.enter(full)

@@ -171,6 +171,19 @@ func (x *index) remove(hash uint64, slot int, off uint32) (removed entry, ok boo
 	return removed, true
 }
 
+// take removes what the index has of a hash.
+func (x *index) take(hash uint64) (entry, bool) {
+	for {
+		e, ok := x.get(hash)
+		if !ok {
+			return e, false
+		}
+		if e, ok = x.remove(hash, int(e.slot), e.off); ok {
+			return e, true
+		}
+	}
+}
+
 // clear empties the index.
 func (x *index) clear() {
 	for i := range x.shards {

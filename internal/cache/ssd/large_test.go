@@ -39,7 +39,7 @@ func TestLargeRestart(t *testing.T) {
 		return v
 	}
 	for n := range records {
-		s.write(write{offer{key(n), numbered(n)}, key(n).Hash(), 1})
+		s.write(write{offer: offer{key(n), numbered(n)}, hash: key(n).Hash(), query: 1})
 	}
 	before, order := s.index.entries.Load(), s.order()
 	for _, cold := range []bool{false, true} {

@@ -34,12 +34,21 @@ func (s *Store) load() (err error) {
 	if s.lock, err = s.o.FS.Lock(s.o.FS.PathJoin(s.o.Dir, lockName)); err != nil {
 		return err
 	}
+	var gone []Removal
+	if s.o.Mutable {
+		if gone, err = s.openRemoved(); err != nil {
+			return err
+		}
+	}
 	found, err := s.openSegments()
 	if err != nil {
 		return err
 	}
+	if err := s.clearIfDue(); err != nil {
+		return err
+	}
 	for i, to := range found {
-		newest := i == len(found)-1
+		newest := i == len(found)-1 && s.slots[to].generation.Load() > s.floor.Load()
 		entries, err := s.entries(to)
 		if err != nil {
 			entries, err = s.unsealed(to, newest)
@@ -47,12 +56,13 @@ func (s *Store) load() (err error) {
 		if err != nil {
 			return err
 		}
-		for _, at := range entries {
-			s.index.put(at.hash, to, at.off, at.n, 0)
-		}
+		gone = s.replay(to, entries, gone)
 		if s.open != to {
 			s.sealed = append(s.sealed, to)
 		}
+	}
+	for _, e := range gone {
+		s.index.take(e.hash)
 	}
 	for i := range s.slots {
 		if s.slots[i].file.Load() == nil {

@@ -17,7 +17,7 @@ const (
 )
 
 type metrics struct {
-	hits, misses, evicted, unread, admitted, bad, written, reinserted, fresh prometheus.Counter
+	hits, misses, evicted, unread, admitted, bad, written, reinserted, fresh *counter
 	refusals                                                                 map[string]prometheus.Counter
 	account                                                                  *ledger.Tier
 }
@@ -27,22 +27,28 @@ func (m *metrics) refused(reason string) {
 	m.account.Refused()
 }
 
+// wrote counts bytes that were written to the disk besides records.
+func (m *metrics) wrote(n int) {
+	m.written.Add(float64(n))
+	m.account.Wrote(int64(n))
+}
+
 func newMetrics(s *Store) *metrics {
 	f := promauto.With(s.o.Registerer)
 	tier := prometheus.Labels{"tier": "ssd"}
-	counter := func(name, help string) prometheus.Counter {
-		return f.NewCounter(prometheus.CounterOpts{Name: name, Help: help, ConstLabels: tier})
+	newCounter := func(name, help string) *counter {
+		return &counter{Counter: f.NewCounter(prometheus.CounterOpts{Name: name, Help: help, ConstLabels: tier})}
 	}
 	m := &metrics{
-		hits:       counter("shale_cache_hits_total", "Pages found in the cache."),
-		misses:     counter("shale_cache_misses_total", "Pages that had to be fetched from the next tier."),
-		evicted:    counter("shale_cache_evictions_total", "Pages that left the cache for others."),
-		unread:     counter("shale_cache_evictions_unread_total", "Pages that left the cache without having been wanted by any query since they entered."),
-		admitted:   counter("shale_cache_admitted_total", "Pages that were written to the SSD cache: those that a second query wanted, and those of new blocks."),
-		bad:        counter("shale_cache_bad_records_total", "Records of a tier of the cache that could not be read or did not match their checksum, and were fetched from the bucket instead."),
-		written:    counter("shale_cache_written_bytes_total", "Bytes that a tier of the cache has written to its disk or its servers."),
-		reinserted: counter("shale_cache_reinserted_bytes_total", "Bytes that the SSD cache has written once more because queries had used them."),
-		fresh:      counter("shale_cache_fresh_bytes_total", "Bytes of new blocks that a tier of the cache took before a query asked for them."),
+		hits:       newCounter("shale_cache_hits_total", "Pages found in the cache."),
+		misses:     newCounter("shale_cache_misses_total", "Pages that had to be fetched from the next tier."),
+		evicted:    newCounter("shale_cache_evictions_total", "Pages that left the cache for others."),
+		unread:     newCounter("shale_cache_evictions_unread_total", "Pages that left the cache without having been wanted by any query since they entered."),
+		admitted:   newCounter("shale_cache_admitted_total", "Pages that were written to the SSD cache: those that a second query wanted, and those of new blocks."),
+		bad:        newCounter("shale_cache_bad_records_total", "Records of a tier of the cache that could not be read or did not match their checksum, and were fetched from the bucket instead."),
+		written:    newCounter("shale_cache_written_bytes_total", "Bytes that a tier of the cache has written to its disk or its servers."),
+		reinserted: newCounter("shale_cache_reinserted_bytes_total", "Bytes that the SSD cache has written once more because queries had used them."),
+		fresh:      newCounter("shale_cache_fresh_bytes_total", "Bytes of new blocks that a tier of the cache took before a query asked for them."),
 		refusals:   make(map[string]prometheus.Counter),
 		account:    s.o.Account,
 	}

@@ -41,6 +41,12 @@ func (s *Store) move(from int, at located, query uint16) (moved bool, err error)
 	if err != nil || hash != at.hash {
 		return false, nil
 	}
+	g := s.gate(hash)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if e, ok := s.index.get(hash); !ok || int(e.slot) != from || e.off != at.off {
+		return false, nil // it was removed while it was read
+	}
 	s.budget.spendAnyway(int64(at.n))
 	if err := s.append(hash, key, value, query); err != nil {
 		return false, err
@@ -52,6 +58,12 @@ func (s *Store) move(from int, at located, query uint16) (moved bool, err error)
 // dropOldest removes the oldest segment from the index, and returns its slot, which keeps its file.
 func (s *Store) dropOldest() int {
 	from := s.sealed[0]
+	if s.o.Mutable {
+		// Its file stays as it is for now. That its records are gone is known before any of them is.
+		if err := s.Record([]Removal{{s.slots[from].generation.Load(), 0, removedAll}}); err != nil {
+			s.health.writeFailed(err)
+		}
+	}
 	s.sealed = s.sealed[1:]
 	after := time.Duration(0)
 	if begun := s.slots[from].begun; !begun.IsZero() {

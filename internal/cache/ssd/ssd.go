@@ -39,6 +39,10 @@ type Options struct {
 	// IndexBytes bounds the memory for what is known of each record, and QueueBytes the memory for values
 	// that wait: for a second query that wants them, or to be written.
 	IndexBytes, QueueBytes int64
+	// Mutable says that values of keys change. Boot names the start of the machine, or is empty if that is not
+	// known. Both are explained in mutable.go.
+	Mutable bool
+	Boot    string
 
 	// Account is told what enters and leaves, and what the disk does; nil: nothing is told.
 	Account *ledger.Tier
@@ -77,6 +81,10 @@ type Store struct {
 	fresh  fresh
 	m      *metrics
 
+	gates   [gates]gate
+	floor   atomic.Uint64 // all records of generations up to it were removed
+	removed removed
+
 	queue   chan write
 	queued  atomic.Int64 // bytes in queue
 	nextLog atomic.Int64 // when a damaged record may be logged, in nanoseconds
@@ -111,6 +119,7 @@ type write struct {
 	offer
 	hash  uint64
 	query uint16
+	stamp uint32 // of its gate when it was the value of its key
 }
 
 var _ cache.Secondary = (*Store)(nil)
@@ -147,6 +156,9 @@ func newStore(o Options) (*Store, error) {
 	}
 	// Snapshots have the room of one segment.
 	s.slots = make([]slot, min(o.MaxBytes/s.segmentBytes-1, 1<<16))
+	if o.Mutable {
+		s.maxQueued = o.QueueBytes // values wait in the memory of the owner
+	}
 	s.filter = admit.New[offer](o.QueueBytes-s.maxQueued, int(s.maxEntries))
 	s.budget = budget{daily: o.MaxBytes * int64(o.Limits.WritesPerDay), at: o.Now()}
 	s.fresh.begin(o.MaxBytes/100*int64(o.Limits.FreshPercent), o.Now())
@@ -198,7 +210,7 @@ func (s *Store) find(k cache.Key, query uint16) ([]byte, bool) {
 		return s.read(k, hash, e)
 	}
 	if w, admitted := s.filter.Use(hash, query); admitted {
-		s.enqueue(write{w, hash, query})
+		s.enqueue(write{offer: w, hash: hash, query: query})
 		return w.value, w.key == k
 	}
 	w, ok := s.filter.Peek(hash)
@@ -232,7 +244,7 @@ func (s *Store) Offer(k cache.Key, by cache.Asker, value []byte) {
 	}
 	o := offer{k, value}
 	if s.filter.Offer(hash, query, int64(len(value)+len(k.Object)), o) {
-		s.enqueue(write{o, hash, query})
+		s.enqueue(write{offer: o, hash: hash, query: query})
 	}
 }
 
@@ -243,7 +255,7 @@ func (s *Store) Use(k cache.Key, by cache.Asker) {
 		return
 	}
 	if w, admitted := s.filter.Use(hash, query); admitted {
-		s.enqueue(write{w, hash, query})
+		s.enqueue(write{offer: w, hash: hash, query: query})
 	}
 }
 
@@ -297,6 +309,11 @@ func (s *Store) read(k cache.Key, hash uint64, e entry) ([]byte, bool) {
 
 // damaged removes an entry whose record cannot be read. An entry that was replaced in the meantime stays.
 func (s *Store) damaged(hash uint64, e entry, err error) {
+	if s.o.Mutable { // the next process may be able to read it, when its value was replaced
+		if err := s.Record([]Removal{{s.slots[e.slot].generation.Load(), hash, e.off}}); err != nil {
+			s.health.writeFailed(err)
+		}
+	}
 	if _, ok := s.index.remove(hash, int(e.slot), e.off); !ok {
 		return
 	}

@@ -1,6 +1,7 @@
 package ssd
 
 import (
+	"errors"
 	"slices"
 	"time"
 
@@ -49,7 +50,7 @@ func (s *Store) finish() error {
 		}
 		s.save(s.o.Now())
 	}
-	return s.forget()
+	return errors.Join(s.closeRemoved(s.health.writable()), s.forget())
 }
 
 // write appends a value to the log, unless it is there or may not be written.
@@ -81,6 +82,12 @@ func (s *Store) write(w write) {
 			return
 		}
 	}
+	g := s.gate(w.hash)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if s.o.Mutable && g.stamp != w.stamp {
+		return // it was removed while it waited
+	}
 	s.key = appendKey(s.key[:0], w.key)
 	if err := s.append(w.hash, s.key, w.value, w.query); err != nil {
 		s.health.writeFailed(err)
@@ -92,10 +99,10 @@ func (s *Store) write(w write) {
 
 // fits reports whether the open segment has room for a record of n bytes and its entry in the footer.
 func (s *Store) fits(n int) bool {
-	return s.open >= 0 && s.end+int64(n+footerLength(len(s.footer)+1)) <= s.segmentBytes
+	return s.open >= 0 && s.slots[s.open].generation.Load() > s.floor.Load() && s.end+int64(n+footerLength(len(s.footer)+1)) <= s.segmentBytes
 }
 
-// append writes a record to the open segment, which has room for it.
+// append writes a record to the open segment, which has room for it. The caller holds the gate of its hash.
 func (s *Store) append(hash uint64, key, value []byte, query uint16) error {
 	to := &s.slots[s.open]
 	s.record = appendRecord(s.record[:0], to.generation.Load(), hash, key, value)

@@ -1,0 +1,292 @@
+package ssd
+
+import (
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"io"
+	"io/fs"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// The file of removals has entries, one after the other: a record is gone. It is appended to, and written
+// again without what concerns dropped segments when it is long.
+//
+//	entry: u64 generation of the segment, u64 hash, u32 offset of the record, u32 checksum of these
+//
+// No record has one of the two greatest offsets. They say that everything up to a generation was removed, and
+// that everything is to be removed at a time, which is in place of the generation.
+const (
+	removedName  = "removed"
+	removedBytes = 24
+	removedAll   = 1<<32 - 1
+	removedLater = 1<<32 - 2
+	// mostRemoved bounds the entries: 24 MB.
+	mostRemoved = 1 << 20
+	// leastRemoved is when the file is looked at first.
+	leastRemoved = 1 << 14
+
+	bootName = "boot"
+	clean    = "closed"
+)
+
+// removed is the file of removals. Any goroutine appends to it.
+type removed struct {
+	mu       sync.Mutex
+	file     vfs.File
+	end      int64
+	buffer   []byte
+	limit    int64 // of entries, at which the file is written again
+	clearsAt atomic.Uint32
+
+	// again says that this process has opened the folder before. What it has served since is not known there.
+	again bool
+}
+
+var errRemoved = errors.New("the file of removals is not open")
+
+// append writes entries.
+func (r *removed) append(list []Removal) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.file == nil {
+		return errRemoved
+	}
+	r.buffer = r.buffer[:0]
+	for _, e := range list {
+		r.buffer = e.append(r.buffer)
+	}
+	if _, err := r.file.WriteAt(r.buffer, r.end); err != nil {
+		return err
+	}
+	r.end += int64(len(r.buffer))
+	return nil
+}
+
+func (e *Removal) append(b []byte) []byte {
+	from := len(b)
+	b = binary.LittleEndian.AppendUint64(b, e.generation)
+	b = binary.LittleEndian.AppendUint64(b, e.hash)
+	b = binary.LittleEndian.AppendUint32(b, e.off)
+	return binary.LittleEndian.AppendUint32(b, sum(0, b[from:]))
+}
+
+// parseRemoved reads entries. An end that is not whole was not acknowledged.
+func parseRemoved(b []byte) (list []Removal, err error) {
+	for ; len(b) >= removedBytes; b = b[removedBytes:] {
+		if binary.LittleEndian.Uint32(b[20:]) != sum(0, b[:20]) {
+			return nil, corrupt("the checksum of removal %d does not match", len(list))
+		}
+		list = append(list, Removal{binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[8:]), binary.LittleEndian.Uint32(b[16:])})
+	}
+	return list, nil
+}
+
+// readRemoved reads the file; a missing one is empty.
+func (s *Store) readRemoved() ([]Removal, error) {
+	f, err := s.o.FS.Open(s.o.FS.PathJoin(s.o.Dir, removedName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	b, err := io.ReadAll(io.LimitReader(f, 4*mostRemoved*removedBytes))
+	if err = errors.Join(err, f.Close()); err != nil {
+		return nil, err
+	}
+	return parseRemoved(b)
+}
+
+// openRemoved makes sure of what may be kept of a folder, and opens the file of removals. It returns them in
+// the order of the records that they remove. Of a mutable tier only.
+func (s *Store) openRemoved() (list []Removal, err error) {
+	keep := false
+	if f, err := s.o.FS.Open(s.o.FS.PathJoin(s.o.Dir, bootName)); err == nil {
+		b, err := io.ReadAll(io.LimitReader(f, 1<<10))
+		_ = f.Close() // it was only read
+		keep = err == nil && !s.removed.again && (string(b) == clean || s.o.Boot != "" && string(b) == s.o.Boot)
+	}
+	s.removed.again = true
+	if list, err = s.readRemoved(); err != nil || !keep {
+		if keep {
+			s.o.Logger.Warn("the SSD cache begins empty: what was removed is not known", "dir", s.o.Dir, "err", err)
+		}
+		list, keep = nil, false
+	}
+	if !keep {
+		names, err := s.o.FS.List(s.o.Dir)
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range names {
+			if _, ok := slotOf(name); ok || name == removedName {
+				if err := s.o.FS.Remove(s.o.FS.PathJoin(s.o.Dir, name)); err != nil {
+					return nil, err
+				}
+			}
+		}
+	}
+	if err := s.writeFile(bootName, []byte(s.o.Boot)); err != nil {
+		return nil, err
+	}
+	if err := s.syncFolder(); err != nil {
+		return nil, err
+	}
+	if err := s.reopenRemoved(int64(len(list))); err != nil {
+		return nil, err
+	}
+	s.learn(list)
+	slices.SortStableFunc(list, func(a, b Removal) int {
+		return cmp.Or(cmp.Compare(a.generation, b.generation), cmp.Compare(a.off, b.off))
+	})
+	return slices.DeleteFunc(list, func(e Removal) bool { return e.off >= removedLater }), nil
+}
+
+// reopenRemoved opens the file, which has n entries.
+func (s *Store) reopenRemoved(n int64) error {
+	f, err := s.o.FS.OpenReadWrite(s.o.FS.PathJoin(s.o.Dir, removedName), vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	if s.removed.file != nil {
+		_ = s.removed.file.Close() // another one is in its place
+	}
+	s.removed.file, s.removed.end, s.removed.limit = f, n*removedBytes, max(2*n, leastRemoved)
+	return nil
+}
+
+// learn applies the entries that concern everything, in the order in which they were written.
+func (s *Store) learn(list []Removal) {
+	floor, newest, later := uint64(0), uint64(0), uint64(0)
+	for _, e := range list {
+		switch e.off {
+		case removedAll:
+			floor, later = max(floor, e.generation), 0
+			newest = max(newest, e.generation)
+		case removedLater:
+			later = e.generation
+		default:
+			newest = max(newest, e.generation)
+		}
+	}
+	s.floor.Store(floor)
+	s.generation = max(s.generation, newest)
+	s.removed.clearsAt.Store(uint32(later))
+}
+
+// clearIfDue removes everything if that was to be done at a time at which no process was there.
+func (s *Store) clearIfDue() error {
+	if at := s.removed.clearsAt.Load(); at == 0 || int64(at) > s.o.Now().Unix() {
+		return nil
+	}
+	s.floor.Store(s.generation)
+	s.removed.clearsAt.Store(0)
+	return s.removed.append([]Removal{{s.generation, 0, removedAll}})
+}
+
+// syncFolder makes names in the folder last.
+func (s *Store) syncFolder() error {
+	dir, err := s.o.FS.OpenDir(s.o.Dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}
+
+// replay applies the records of a segment to the index, and the removals of segments up to it. It returns the
+// removals that are left.
+func (s *Store) replay(to int, entries []located, list []Removal) []Removal {
+	generation := s.slots[to].generation.Load()
+	for len(list) > 0 && list[0].generation < generation {
+		s.index.take(list[0].hash)
+		list = list[1:]
+	}
+	for _, at := range entries {
+		if generation > s.floor.Load() {
+			s.index.put(at.hash, to, at.off, at.n, 0)
+		}
+		for len(list) > 0 && list[0].generation == generation && list[0].off <= at.off {
+			s.index.take(list[0].hash)
+			list = list[1:]
+		}
+	}
+	for len(list) > 0 && list[0].generation == generation {
+		s.index.take(list[0].hash)
+		list = list[1:]
+	}
+	return list
+}
+
+// trimRemoved writes the file of removals again when it is long, without those of dropped segments. If too
+// many remain, it drops segments.
+func (s *Store) trimRemoved() error {
+	for {
+		done, err := s.rewriteRemoved()
+		if done || err != nil {
+			return err
+		}
+		s.free = slices.Insert(s.free, 0, s.dropOldest())
+	}
+}
+
+func (s *Store) rewriteRemoved() (done bool, err error) {
+	r := &s.removed
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.file == nil || r.end/removedBytes < r.limit {
+		return true, nil
+	}
+	list, err := s.readRemoved()
+	if err != nil {
+		return false, err
+	}
+	all := Removal{off: removedAll, generation: s.floor.Load()}
+	oldest := s.generation
+	for _, at := range s.sealed {
+		oldest = min(oldest, s.slots[at].generation.Load())
+	}
+	list = slices.DeleteFunc(list, func(e Removal) bool {
+		if e.off == removedAll {
+			all.generation = max(all.generation, e.generation)
+		}
+		return e.off >= removedLater || e.generation < oldest
+	})
+	if len(list) > mostRemoved/2 && len(s.sealed) > 0 {
+		return false, nil
+	}
+	list = append(list, all)
+	if at := r.clearsAt.Load(); at != 0 {
+		list = append(list, Removal{off: removedLater, generation: uint64(at)})
+	}
+	var b []byte
+	for _, e := range list {
+		b = e.append(b)
+	}
+	s.m.wrote(len(b))
+	if err := s.writeFile(removedName, b); err != nil {
+		return false, err
+	}
+	return true, s.reopenRemoved(int64(len(list)))
+}
+
+// closeRemoved ends the file of removals. If everything was written, the folder may be kept.
+func (s *Store) closeRemoved(written bool) error {
+	r := &s.removed
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.file == nil {
+		return nil
+	}
+	err := r.file.Sync()
+	err = errors.Join(err, r.file.Close())
+	r.file = nil
+	if written && err == nil {
+		err = s.writeFile(bootName, []byte(clean))
+	}
+	return err
+}
