@@ -38,11 +38,21 @@ func memcacheRooms() []room {
 			"memcache/stats": "a server is watched",
 			"terminal":       "a record shows keys that anybody may have chosen",
 		}, "a record has the lines of the server as they are"},
+		{"memcache/items", map[string]string{
+			"cache/admit": "an item that left and comes again is known by its hash",
+		}, "items are bytes with times; what clients say is for the server"},
+		{"memcache/server", map[string]string{
+			"cache":          "the disk names items by keys",
+			"cache/ssd":      "what is worth it is kept on a disk",
+			"memcache/items": "items are kept in memory",
+			"memcache/meta":  "keys and flags are of the protocol",
+		}, "a server of items knows nothing of the engine, so that it serves people who run nothing else of Shale"},
 		{"memcache/commands", map[string]string{
 			"memcache/advise":   "it is a subcommand",
 			"memcache/capture":  "it is a subcommand",
 			"memcache/exporter": "it is a subcommand",
 			"memcache/router":   "it is a subcommand",
+			"memcache/server":   "it is a subcommand",
 			"memcache/top":      "it is a subcommand",
 		}, "a group lists its subcommands"},
 		{"cache/memcached", map[string]string{

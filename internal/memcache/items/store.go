@@ -289,7 +289,8 @@ func (s *Shard) evict(r *ring, now uint32) {
 		return
 	}
 	used := it[40] > 0
-	if gap, ok := s.large.room(len(it)); used || ok && r == &s.small && gap == 0 { // until it is full, the large ring takes all
+	// Until it is full, the large ring takes all.
+	if gap, ok := s.large.room(len(it)); used || ok && r == &s.small && gap == 0 {
 		if r == &s.small {
 			it[40] = 0
 		} else {
