@@ -65,6 +65,52 @@ func TestLists(t *testing.T) {
 	}
 }
 
+// TestCardinality runs cardinality for both signals against a server.
+func TestCardinality(t *testing.T) {
+	url := startServer(t)
+	now := time.Now()
+	fill(t, url, "", now, 4, "web", "checkout")
+	for i := range 3 {
+		measure(t, url, "", now, "temperature", "room", fmt.Sprint("attic", i), "floor", "2")
+	}
+	measure(t, url, "", now, "door_open", "room", "kitchen\x1b[2J")
+	today := now.UTC().Format(time.DateOnly)
+	for _, c := range []struct{ args, out, last string }{
+		{"", "METRIC       SERIES   SHARE\ntemperature       3  75.0 %\ndoor_open         1  25.0 %\n", "4 series; 2 of 2 metrics"},
+		{"--json --limit 1", `{"series":4,"distinct":2,"undercount":0,"distinctError":0,"list":[{"name":"temperature","series":3}]}` + "\n", ""},
+		{"labels", "LABEL     VALUES  SERIES  BYTES\nroom           4       4     29\n__name__       2       4     42\nfloor          1       3      3\n", "4 series; 3 of 3 labels"},
+		{"values --label room --match door_open", "VALUE           SERIES    SHARE\nkitchen\\x1b[2J       1  100.0 %\n", "1 series; 1 of 1 values"},
+		{"values --logs --limit 1", "VALUE     SERIES    SHARE\nenv=prod       4  100.0 %\n", "4 series; 1 of 7 values"},
+		{"--day " + today + " --against 2020-01-01", "METRIC       NOW  BEFORE  CHANGE\ntemperature    3       0      +3\ndoor_open      1       0      +1\n", "4 series, 0 before; 2 of 2 metrics"},
+		{"--tenant x", "", "0 series; 0 of 0 metrics"},
+	} {
+		code, out, errs := shale(t, nil, append(append([]string{"cardinality"}, strings.Fields(c.args)...), "--url", url)...)
+		if c.last != "" {
+			c.out += c.last + "\n"
+		}
+		if code != exitOK || out != c.out || errs != "" {
+			t.Errorf("shale cardinality %s: exit %d\n%s%s\nwant\n%s", c.args, code, out, errs, c.out)
+		}
+	}
+	if code, out, errs := shale(t, nil, "cardinality", "active", "--url", url); code != exitOK || !strings.Contains(out, "8 series are active\n4 were created in the last ") ||
+		!strings.Contains(out, "4 were created on "+today) || !strings.Contains(out, "  temperature       3  75.0 %\n") {
+		t.Errorf("exit %d\n%s%s", code, out, errs)
+	}
+	for args, want := range map[string]string{
+		"metrics --logs":       "streams of logs have no metrics",
+		"labels --label x":     "only cardinality/values has it",
+		"--against 2020-01-01": "expected a day to compare with",
+		"--day now":            `expected a day such as 2026-11-26, got "now"`,
+		"--limit 0":            "expected a number from 1 to 10000",
+		"--match {":            "parse error",
+		"active --days 91":     "expected a number from 1 to 90",
+	} {
+		if code, out, errs := shale(t, nil, append(append([]string{"cardinality"}, strings.Fields(args)...), "--url", url)...); code != exitFailed || out != "" || !strings.Contains(errs, want) {
+			t.Errorf("%s: exit %d: %s%s", args, code, out, errs)
+		}
+	}
+}
+
 // TestListsOfAnother: what a server refuses is an error, and what no server would be asked for is wrong use.
 func TestListsOfAnother(t *testing.T) {
 	many := make([]string, maxGroups+1)

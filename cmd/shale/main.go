@@ -20,6 +20,7 @@ import (
 	"github.com/shaledb/shale/internal/auth"
 	"github.com/shaledb/shale/internal/cache/show"
 	"github.com/shaledb/shale/internal/config"
+	"github.com/shaledb/shale/internal/inventory"
 	"github.com/shaledb/shale/internal/load/progress"
 	"github.com/shaledb/shale/internal/memcache/commands"
 	"github.com/shaledb/shale/internal/move/carbonexplain"
@@ -36,23 +37,24 @@ const (
 
 // cli is the command line.
 type cli struct {
-	Serve     serveCmd            `cmd:"" help:"Run the server."`
-	Query     queryCmd            `cmd:"" help:"Run a PromQL or LogQL query."`
-	Tail      tailCmd             `cmd:"" help:"Follow log lines as they arrive."`
-	Labels    labelsCmd           `cmd:"" help:"List label names, or the values of a label."`
-	Series    seriesCmd           `cmd:"" help:"List series of metrics, or streams of log lines."`
-	Volume    volumeCmd           `cmd:"" help:"Count series and samples, or streams, lines and bytes, by a label."`
-	Load      loadCmd             `cmd:"" help:"Generate load for a server and verify what it stored."`
-	Import    importCmd           `cmd:"" help:"Import data from other stores."`
-	Bucket    bucketCmd           `cmd:"" help:"Copy a bucket."`
-	Graphite  carbonexplain.Group `cmd:"" help:"Help with the move from carbon."`
-	Cache     cacheCmd            `cmd:"" help:"Show what the cache of a server does, and what other sizes would do."`
-	Memcached commands.Group      `cmd:"" help:"Tools for memcached, which need no server of Shale."`
-	Plan      planCmd             `cmd:"" help:"Plan capacity before there is a server."`
-	Token     tokenCmd            `cmd:"" help:"Make tokens for clients of a server."`
-	Tenants   tenantsCmd          `cmd:"" help:"Check the limits of tenants."`
-	Inspect   inspectCmd          `cmd:"" help:"Show and check Shale's files."`
-	Version   versionCmd          `cmd:"" help:"Print the version."`
+	Serve       serveCmd              `cmd:"" help:"Run the server."`
+	Query       queryCmd              `cmd:"" help:"Run a PromQL or LogQL query."`
+	Tail        tailCmd               `cmd:"" help:"Follow log lines as they arrive."`
+	Labels      labelsCmd             `cmd:"" help:"List label names, or the values of a label."`
+	Series      seriesCmd             `cmd:"" help:"List series of metrics, or streams of log lines."`
+	Volume      volumeCmd             `cmd:"" help:"Count series and samples, or streams, lines and bytes, by a label."`
+	Cardinality inventory.Cardinality `cmd:"" help:"Show which metrics, labels and values make series, and what creates them."`
+	Load        loadCmd               `cmd:"" help:"Generate load for a server and verify what it stored."`
+	Import      importCmd             `cmd:"" help:"Import data from other stores."`
+	Bucket      bucketCmd             `cmd:"" help:"Copy a bucket."`
+	Graphite    carbonexplain.Group   `cmd:"" help:"Help with the move from carbon."`
+	Cache       cacheCmd              `cmd:"" help:"Show what the cache of a server does, and what other sizes would do."`
+	Memcached   commands.Group        `cmd:"" help:"Tools for memcached, which need no server of Shale."`
+	Plan        planCmd               `cmd:"" help:"Plan capacity before there is a server."`
+	Token       tokenCmd              `cmd:"" help:"Make tokens for clients of a server."`
+	Tenants     tenantsCmd            `cmd:"" help:"Check the limits of tenants."`
+	Inspect     inspectCmd            `cmd:"" help:"Show and check Shale's files."`
+	Version     versionCmd            `cmd:"" help:"Print the version."`
 }
 
 // planCmd answers questions before there is a server.

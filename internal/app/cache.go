@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"io"
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -16,6 +17,7 @@ import (
 	"github.com/shaledb/shale/internal/config"
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/store/archive"
+	"github.com/shaledb/shale/internal/store/catalog"
 	"github.com/shaledb/shale/internal/store/head/query"
 	"github.com/shaledb/shale/internal/store/part"
 )
@@ -128,4 +130,14 @@ func (v *localView) Get(ctx context.Context, k cache.Key, load func(context.Cont
 		v.Served(v.local, key.Hash(), len(value), 0)
 	}
 	return value, hit, err
+}
+
+// fresh gives the pages of a new block to the tiers of the cache. A block is as good without.
+func (e *Engine) fresh(ctx context.Context, b *catalog.Block, file io.ReaderAt) {
+	if e.archive == nil { // the replay of the journal may ship before there are tiers
+		return
+	}
+	if err := e.archive.Fresh(ctx, b, file); err != nil && ctx.Err() == nil {
+		e.o.Logger.Warn("the pages of a new block could not be given to the cache", "block", b.ID, "err", err)
+	}
 }

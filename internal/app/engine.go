@@ -32,6 +32,7 @@ import (
 	"github.com/shaledb/shale/internal/store/head/query"
 	"github.com/shaledb/shale/internal/store/retention"
 	"github.com/shaledb/shale/internal/write"
+	"github.com/shaledb/shale/internal/write/creators"
 )
 
 // The rooms fit.
@@ -118,6 +119,9 @@ type Engine struct {
 	ssd       *ssd.Store      // nil: none
 	memcached *memcached.Tier // nil: none
 	accounts  *accounts
+	creators  *creators.Table
+	// closeCreators saves what has created series.
+	closeCreators func()
 	// wasEmpty says that nothing was stored when the engine was opened.
 	wasEmpty bool
 	// started is set once the journal is replayed and may be truncated.
@@ -191,6 +195,7 @@ func OpenEngine(ctx context.Context, o EngineOptions) (_ *Engine, err error) {
 		Seed: seed, Head: e.head, Journal: e.journal, Metadata: e.head, Limits: o.Write, LimitsOf: o.Tenants.write, Meter: newTenantMeter(o.Registerer), Room: e.Writable, Now: o.Now,
 		Registerer: o.Registerer, Logger: o.Logger,
 	})
+	e.creators, e.closeCreators = openCreators(e)
 	if err := e.openSources(seed, split); err != nil {
 		return nil, err
 	}
@@ -434,6 +439,9 @@ func (e *Engine) release() error {
 		giveUp := time.AfterFunc(closeGrace, e.head.Shut)
 		e.path.Close()
 		giveUp.Stop()
+	}
+	if e.closeCreators != nil {
+		e.closeCreators()
 	}
 	if e.compactor != nil {
 		e.compactor.Close()

@@ -21,7 +21,6 @@ import (
 	"github.com/shaledb/shale/internal/api/prom"
 	"github.com/shaledb/shale/internal/config"
 	"github.com/shaledb/shale/internal/model"
-	"github.com/shaledb/shale/internal/read"
 	shalepromql "github.com/shaledb/shale/internal/read/promql"
 	"github.com/shaledb/shale/internal/write/promwrite"
 	"github.com/shaledb/shale/internal/write/replicas"
@@ -85,11 +84,12 @@ func promOptions(c config.Config, e *Engine, engine *promEngine, shared api.Opti
 		TSDB: func(ctx context.Context, tenant string, limit int, q *model.Quota, cost *model.Cost) (prom.TSDBStatus, error) {
 			return tsdbStatus(ctx, e, tenant, limit, q, cost)
 		},
-		Blocks:  func(tenant string) []prom.Block { return tsdbBlocks(e, tenant) },
-		Flags:   func() map[string]string { return flags(&c) },
-		Config:  func() string { return c.YAML(nil) },
-		Runtime: func() prom.RuntimeInfo { return runtimeInfo(&c, started) },
-		Options: shared,
+		Cardinality: cardinality{e},
+		Blocks:      func(tenant string) []prom.Block { return tsdbBlocks(e, tenant) },
+		Flags:       func() map[string]string { return flags(&c) },
+		Config:      func() string { return c.YAML(nil) },
+		Runtime:     func() prom.RuntimeInfo { return runtimeInfo(&c, started) },
+		Options:     shared,
 	}
 	if c.Head.Deletion.Deletions > 0 {
 		o.Delete, o.Clean = deletePromSeries(e), e.compactor.Wake
@@ -104,32 +104,6 @@ func maxSamples(c config.Config) int {
 		n = min(n, c.Query.MaxSamples)
 	}
 	return int(n)
-}
-
-// tsdbStatus counts the series of a tenant in the head: those with samples that are not in the bucket yet.
-func tsdbStatus(ctx context.Context, e *Engine, tenant string, limit int, q *model.Quota, cost *model.Cost) (prom.TSDBStatus, error) {
-	times := e.recent.TimeRange(model.Metrics, tenant)
-	req := &model.Request{Tenant: tenant, Signal: model.Metrics, Range: times, Quota: q, Cost: cost}
-	n, err := read.New(read.Options{Sources: []read.Source{e.recent}, Now: e.o.Now}).Cardinality(ctx, req, limit)
-	if err != nil {
-		return prom.TSDBStatus{}, err
-	}
-	stats := prom.HeadStats{NumSeries: n.Series, NumLabelPairs: n.Pairs, MinTime: prom.NoMinTime, MaxTime: prom.NoMaxTime}
-	if times.Min <= times.Max {
-		stats.MinTime, stats.MaxTime = time.Unix(0, times.Min).UnixMilli(), time.Unix(0, times.Max).UnixMilli()
-	}
-	lines := func(list []read.Counted) []prom.TSDBStat {
-		out := make([]prom.TSDBStat, 0, len(list))
-		for _, x := range list {
-			out = append(out, prom.TSDBStat{Name: x.Name, Value: x.Count})
-		}
-		return out
-	}
-	return prom.TSDBStatus{
-		HeadStats:               stats,
-		SeriesCountByMetricName: lines(n.SeriesByMetric), LabelValueCountByLabelName: lines(n.ValuesByName),
-		MemoryInBytesByLabelName: lines(n.BytesByName), SeriesCountByLabelValuePair: lines(n.SeriesByPair),
-	}, nil
 }
 
 // tsdbBlocks returns the blocks of the bucket that may hold samples of a tenant, the oldest samples first.

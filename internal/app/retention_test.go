@@ -178,7 +178,7 @@ func (s *ruled) expect(when string, dev, prod int) {
 	must(s.t, err)
 	names, _, err := s.Querier().LabelNames(ctx, req, 0)
 	must(s.t, err)
-	n, err := s.Querier().Cardinality(ctx, req, 10)
+	n, err := s.Querier().Cardinality(ctx, req, "")
 	must(s.t, err)
 	var want []string
 	rows := map[string]int{}

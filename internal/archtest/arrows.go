@@ -27,7 +27,7 @@ func rooms() []room {
 		language  = "a language sees series and costs, not where they come from"
 		callsRead = "a language asks for series"
 	)
-	return slices.Concat(writeRooms(), bucketRooms(), partRooms(), headRooms(), loadRooms(), logqlRooms(), graphiteRooms(), moveRooms(), planRooms(), memcacheRooms(), cacheRooms(), []room{
+	return slices.Concat(countingRooms(), writeRooms(), bucketRooms(), partRooms(), headRooms(), loadRooms(), logqlRooms(), graphiteRooms(), moveRooms(), planRooms(), memcacheRooms(), cacheRooms(), []room{
 		{"model", nil, "model holds the words that all rooms speak; if it knew a room, no room could change alone"},
 		{"heap", nil, "heap is a data structure; it knows no room, not even model"},
 		{"jsonscan", nil, "a scanner of bytes knows no room, not even model"},
@@ -60,7 +60,7 @@ func rooms() []room {
 			"store/retention": "expired rows are cut out, and blocks are grouped by their age",
 			"repair":          "a bucket that was inspected has repairs",
 		}, "compaction rewrites blocks; it never sees the recent past"},
-		{"read", nil, "the read path declares its sources, and the rooms that hold series implement them"},
+		{"read", map[string]string{"sketch": "labels are counted in bounded memory"}, "the read path declares its sources, and the rooms that hold series implement them"},
 		{"read/results", nil, "results are kept by what was asked; it never knows how they are computed"},
 		{"read/promql", map[string]string{"read": callsRead, "read/results": "values of nodes are kept"}, language},
 		{"bill", nil, "budgets and prices count requests and bytes, wherever they come from"},

@@ -47,6 +47,10 @@ func writeRooms() []room {
 			"write/graphite/rules":     "rules are applied in the order of carbon",
 		}, "the receiver declares what it asks; rules never know a protocol"},
 		{"write/promwrite", receiver("write/body", "write/receive", "write/replicas", "write/wire"), protocol},
+		{"write/creators", map[string]string{
+			"dayfile": "counts are kept by day",
+			"sketch":  "names are counted in bounded memory",
+		}, "it sees labels of new series; who creates them does not matter"},
 		{"write/replicas", nil, "a replica is a name with a time; its samples are for the receiver"},
 		{"write/lokipush", receiver("write/body", "write/receive", "write/logs", "write/wire"), protocol},
 		{"write/otlp", receiver("write/body", "write/receive", "write/logs", "write/wire"), protocol},

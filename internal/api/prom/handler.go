@@ -2,6 +2,7 @@ package prom
 
 import (
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 
@@ -30,7 +31,7 @@ func New(o Options) *Handler {
 func (h *Handler) Routes(mux api.Mux) {
 	h.pipeline.Mount(mux, &api.Dialect{
 		ContentType: "application/json", Tenants: api.OneTenant, Classify: classify, WriteError: writeError, CrossOrigin: true,
-	}, append(h.endpoints(), h.mimirEndpoints()...))
+	}, slices.Concat(h.endpoints(), h.mimirEndpoints(), h.cardinalityEndpoints()))
 	// Other servers ask these, and show errors as text.
 	h.pipeline.Mount(mux, &api.Dialect{Tenants: api.OneTenant, Classify: classify, WriteError: writePlainError}, h.plainEndpoints())
 }

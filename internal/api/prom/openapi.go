@@ -37,6 +37,10 @@ func operations() []operation {
 		{path: "label/{name}/values", summary: "Values of a label", params: "match[] start end limit"},
 		{path: "metadata", summary: "Type, help and unit of metric families", params: "metric limit limit_per_metric"},
 		{path: "status/tsdb", summary: "Counts of the series that are not in the bucket yet", params: "limit"},
+		{path: "cardinality/metrics", summary: "Metrics with the most series", params: "match[] day against limit"},
+		{path: "cardinality/labels", summary: "Label names with the most values", params: "match[] signal day against limit"},
+		{path: "cardinality/values", summary: "Values of a label, or labels, with the most series", params: "match[] label signal day against limit"},
+		{path: "cardinality/active", summary: "Active series, and what creates series", params: "signal days limit"},
 		{path: "status/tsdb/blocks", summary: "Blocks of the bucket"},
 		{path: "status/self_metrics", summary: "Metrics of Shale itself", params: "metric_name_pattern"},
 		{path: "status/buildinfo", summary: "Version of the program"},
@@ -99,6 +103,11 @@ func parameters() map[string][2]string {
 		"state":               {text, "State of targets: active, dropped or any."},
 		"scrapePool":          {text, "Name of a scrape pool."},
 		"labels":              {text, "Labels of a target as a JSON object."},
+		"label":               {text, "Name of a label. By default all labels."},
+		"signal":              {"{type: string, enum: [metrics, logs]}", "Which series: those of metrics, or streams of log lines."},
+		"day":                 {"{type: string, format: date}", "Day, in UTC, on which the series had samples. By default the series of now."},
+		"against":             {"{type: string, format: date}", "Day to compare with. The result has the greatest changes."},
+		"days":                {number, "Days of created series, with today."},
 		"match_target":        {text, "Selector of targets."},
 	}
 }

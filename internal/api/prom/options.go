@@ -34,6 +34,8 @@ type Options struct {
 	Metadata func(tenant, family string, cost *model.Cost, emit func(family string, m model.Metadata) bool) error
 	// TSDB counts the series of a tenant, with the first limit lines of each list; nil: all counts are 0.
 	TSDB func(ctx context.Context, tenant string, limit int, q *model.Quota, c *model.Cost) (TSDBStatus, error)
+	// Cardinality counts what makes series; nil: all counts are 0.
+	Cardinality Cardinality
 	// Blocks returns the blocks that may hold samples of a tenant; nil: there are none.
 	Blocks func(tenant string) []Block
 	// Delete deletes the rows of the series of a tenant that satisfy the matchers, with times from start to

@@ -66,6 +66,12 @@ func (r *Reader) LabelValues(ctx context.Context, tenant, name string, ms []mode
 	return series.Lister{Reader: r.Reader, Charge: r.charge}.Values(ctx, tenant, name, ms, emit)
 }
 
+// LabelCounts emits labels of the tenant's series with the number of series that have each: of one name, or
+// of all. See [series.Lister.Counts].
+func (r *Reader) LabelCounts(ctx context.Context, tenant, name string, emit func(name, value []byte, series uint64) error) error {
+	return series.Lister{Reader: r.Reader, Charge: r.charge}.Counts(ctx, tenant, name, emit)
+}
+
 // Keys walks the keys of a tenant in order. Before the first Next, SeekGE or Find the cursor stands on no
 // key.
 func (r *Reader) Keys(ctx context.Context, tenant string) *series.KeyCursor {

@@ -1,0 +1,125 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/prometheus/model/labels"
+
+	"github.com/shaledb/shale/internal/api/prom"
+	"github.com/shaledb/shale/internal/model"
+)
+
+// entriesText returns the entries of a list as text.
+func entriesText(list []prom.CountEntry) (all []string) {
+	number := func(n *uint64) string {
+		if n == nil {
+			return "-"
+		}
+		return fmt.Sprint(*n)
+	}
+	for _, x := range list {
+		all = append(all, fmt.Sprintf("%s %d %s %s", x.Name, x.Series, number(x.Values), number(x.Before)))
+	}
+	return all
+}
+
+// TestCardinality: the same counts from buffers, parts and blocks; by day; of the right tenant; and what has
+// created series survives a restart.
+func TestCardinality(t *testing.T) {
+	s := newSetup(t, func(o *EngineOptions) { o.Registerer = prometheus.NewRegistry() })
+	defer func() { must(t, s.Close()) }()
+	today := time.Unix(0, s.now).UTC().Truncate(24 * time.Hour)
+	yesterday := today.AddDate(0, 0, -1)
+	push := func(tenant string, at time.Time, from, to int) {
+		t.Helper()
+		for i := from; i < to; i++ {
+			must(t, s.push(tenant, model.LabelsOf("__name__", fmt.Sprint("m", i%3), "i", fmt.Sprint(i), "job", "x"), at.UnixNano(), 1))
+		}
+	}
+	push("a", yesterday.Add(time.Hour), 0, 10)
+	push("a", today.Add(time.Hour), 6, 12)
+	push("b", today.Add(time.Hour), 0, 1)
+	count := func(change func(q *prom.CountQuery)) *prom.Counts {
+		t.Helper()
+		q := &prom.CountQuery{Tenant: "a", Signal: model.Metrics, By: prom.CountMetrics, Limit: 10, Quota: &model.Quota{MaxBytes: 10 << 20}, Cost: &model.Cost{}}
+		change(q)
+		got, err := cardinality{s.Engine}.Count(context.Background(), q)
+		must(t, err)
+		return got
+	}
+	check := func(when string) {
+		t.Helper()
+		for _, test := range []struct {
+			name   string
+			change func(q *prom.CountQuery)
+			series uint64
+			want   []string
+		}{
+			{"metrics", func(q *prom.CountQuery) {}, 12, []string{"m0 4 - -", "m1 4 - -", "m2 4 - -"}},
+			{"first", func(q *prom.CountQuery) { q.Limit = 1 }, 12, []string{"m0 4 - -"}},
+			{"labels", func(q *prom.CountQuery) { q.By = prom.CountLabels }, 12, []string{"i 12 12 -", "__name__ 12 3 -", "job 12 1 -"}},
+			{"values", func(q *prom.CountQuery) { q.By, q.Label = prom.CountValues, "job" }, 12, []string{"x 12 - -"}},
+			{"all labels", func(q *prom.CountQuery) { q.By, q.Limit = prom.CountValues, 2 }, 12, []string{"job=x 12 - -", "__name__=m0 4 - -"}},
+			{"selected", func(q *prom.CountQuery) {
+				q.Matchers = []*labels.Matcher{labels.MustNewMatcher(labels.MatchRegexp, "i", "1|4|9")}
+			}, 3, []string{"m1 2 - -", "m0 1 - -"}},
+			{"another tenant", func(q *prom.CountQuery) { q.Tenant = "b" }, 1, []string{"m0 1 - -"}},
+			{"no tenant", func(q *prom.CountQuery) { q.Tenant = "c" }, 0, nil},
+			{"logs", func(q *prom.CountQuery) { q.By, q.Signal = prom.CountLabels, model.Logs }, 0, nil},
+		} {
+			if got := count(test.change); got.Series != test.series || got.Undercount != 0 || !reflect.DeepEqual(entriesText(got.List), test.want) {
+				t.Errorf("%s, %s: %d series, %v", when, test.name, got.Series, entriesText(got.List))
+			}
+		}
+	}
+	check("in buffers")
+	must(t, s.Flush())
+	check("in parts")
+
+	byDay := func(when, tenant string) {
+		t.Helper()
+		if got := count(func(q *prom.CountQuery) { q.Tenant, q.Day = tenant, yesterday }); got.Series != 10 || !reflect.DeepEqual(entriesText(got.List), []string{"m0 4 - -", "m1 3 - -", "m2 3 - -"}) {
+			t.Errorf("%s, yesterday: %+v", when, got)
+		}
+		got := count(func(q *prom.CountQuery) { q.Tenant, q.Day, q.Against = tenant, today, yesterday })
+		if got.Series != 6 || *got.Before != 10 || !reflect.DeepEqual(entriesText(got.List), []string{"m0 2 - 4", "m1 2 - 3", "m2 2 - 3"}) {
+			t.Errorf("%s, changes: %+v %v", when, got, entriesText(got.List))
+		}
+		got = count(func(q *prom.CountQuery) {
+			q.Tenant, q.By, q.Day, q.Against = tenant, prom.CountLabels, today, yesterday
+		})
+		if !reflect.DeepEqual(entriesText(got.List), []string{"i 0 6 10"}) {
+			t.Errorf("%s, changes of labels: %v", when, entriesText(got.List))
+		}
+	}
+	byDay("in parts", "a")
+	// A block of late samples may hold several days until it is merged, so the days are shipped apart.
+	push("d", yesterday.Add(time.Hour), 0, 10)
+	must(t, s.Ship())
+	push("d", today.Add(time.Hour), 6, 12)
+	must(t, s.Ship())
+	byDay("in the bucket", "d")
+
+	active := func() *prom.Active {
+		got, err := cardinality{s.Engine}.Active(context.Background(), &prom.ActiveQuery{Tenant: "a", Signal: model.Metrics, From: today, To: today, Limit: 2})
+		must(t, err)
+		return got
+	}
+	before := active()
+	if before.Active != 12 || before.New.Series != 12 || !reflect.DeepEqual(entriesText(before.New.List), []string{"m0 4 - -", "m1 4 - -"}) {
+		t.Errorf("%+v", before)
+	}
+	must(t, s.Engine.Close())
+	s.o.Registerer = prometheus.NewRegistry()
+	var err error
+	s.Engine, err = OpenEngine(context.Background(), s.o)
+	must(t, err)
+	if after := active(); len(after.Days) != 1 || after.Days[0].Series != 12 || !reflect.DeepEqual(after.Days, before.Days) {
+		t.Errorf("after a restart: %+v, before %+v", after.Days, before.Days)
+	}
+}

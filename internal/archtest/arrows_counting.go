@@ -1,0 +1,14 @@
+package archtest
+
+// countingRooms returns the rows of what tells tenants what they have.
+func countingRooms() []room {
+	return []room{
+		{"sketch", nil, "a count is of names, whatever they name"},
+		{"dayfile", nil, "a document has a day; what it says is for its owner"},
+		{"inventory", map[string]string{
+			"client":   "the server is asked from outside",
+			"config":   "flags have times",
+			"terminal": "names are made safe, and tables are laid out",
+		}, "it shows what a server says; it never imports the engine"},
+	}
+}
