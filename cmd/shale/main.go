@@ -44,6 +44,7 @@ type cli struct {
 	Series      seriesCmd             `cmd:"" help:"List series of metrics, or streams of log lines."`
 	Volume      volumeCmd             `cmd:"" help:"Count series and samples, or streams, lines and bytes, by a label."`
 	Cardinality inventory.Cardinality `cmd:"" help:"Show which metrics, labels and values make series, and what creates them."`
+	Usage       inventory.Usage       `cmd:"" help:"Show what tenants have written, stored and read, and what it costs."`
 	Load        loadCmd               `cmd:"" help:"Generate load for a server and verify what it stored."`
 	Import      importCmd             `cmd:"" help:"Import data from other stores."`
 	Bucket      bucketCmd             `cmd:"" help:"Copy a bucket."`

@@ -27,6 +27,8 @@ type Options struct {
 	Waits *WaitMetrics
 	// Budgets bound what queries read of the bucket, and price it; nil: nothing is bounded or explained.
 	Budgets *bill.Budgets
+	// Meter counts what each tenant reads; nil: nothing is counted.
+	Meter Meter
 	// Answers keeps responses; nil: each request is computed.
 	Answers *answer.Tier
 	// CORSOrigin must match the whole origin of a page whose scripts may read responses; nil: any.
@@ -39,6 +41,14 @@ type Options struct {
 	Now        func() time.Time // nil: the system clock
 	Registerer prometheus.Registerer
 	Logger     *slog.Logger // nil: no log
+}
+
+// Meter counts what tenants read. It is safe for concurrent use.
+type Meter interface {
+	// Queried counts a request of some tenants that reads, whatever became of it.
+	Queried(tenants []string)
+	// Read counts what a query of some tenants has read. A query that several requests wait for has read once.
+	Read(tenants []string, cost *model.Cost)
 }
 
 // Limits bound one request, and all that run at the same time. Zero means the default, or no limit for

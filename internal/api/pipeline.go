@@ -285,6 +285,9 @@ func (c *call) end() {
 	c.body.Release()
 	if c.hasTurn {
 		c.Gate.Leave(c.client)
+		if c.o.Meter != nil {
+			c.o.Meter.Read(c.r.Tenants, c.r.Cost)
+		}
 	}
 	c.out.release()
 	if c.leads {
@@ -309,6 +312,9 @@ func (c *call) count(status int) {
 // header. A connection that left HTTP has no time, for it lasts as long as its client likes.
 func (c *call) countEnd() {
 	c.count(c.out.Status)
+	if c.o.Meter != nil && len(c.r.Tenants) > 0 {
+		c.o.Meter.Queried(c.r.Tenants)
+	}
 	if !c.upgraded {
 		c.metrics.observe(c.e.Name, time.Since(c.r.Began))
 	}

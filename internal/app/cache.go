@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"strings"
+	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -79,6 +80,16 @@ func (a *accounts) close() {
 	if a.sampler != nil {
 		a.sampler.Close()
 		a.ledger.Close()
+	}
+}
+
+// cachesOf returns what finds the answers for the cache of an engine, once it is open.
+func cachesOf(open *atomic.Pointer[Engine], c *config.Config) func() admin.Cache {
+	return func() admin.Cache {
+		if e := open.Load(); e != nil {
+			return e.caches(c)
+		}
+		return nil
 	}
 }
 

@@ -31,6 +31,7 @@ import (
 	"github.com/shaledb/shale/internal/store/head"
 	"github.com/shaledb/shale/internal/store/head/query"
 	"github.com/shaledb/shale/internal/store/retention"
+	"github.com/shaledb/shale/internal/usage"
 	"github.com/shaledb/shale/internal/write"
 	"github.com/shaledb/shale/internal/write/creators"
 )
@@ -72,6 +73,10 @@ type EngineOptions struct {
 
 	// Results are the settings of the cache of results, and their memory.
 	Results results.Limits
+
+	// Prices are what tenants are charged, besides ReadPrices for what their queries read of the bucket.
+	Prices     usage.Prices
+	ReadPrices bill.Prices
 
 	// Retention hides and drops old rows; nil: none.
 	Retention *retention.Rules
@@ -120,6 +125,9 @@ type Engine struct {
 	memcached *memcached.Tier // nil: none
 	accounts  *accounts
 	creators  *creators.Table
+	usage     *usage.Ledger
+	// closeUsage saves what tenants have used.
+	closeUsage func()
 	// closeCreators saves what has created series.
 	closeCreators func()
 	// wasEmpty says that nothing was stored when the engine was opened.
@@ -191,14 +199,16 @@ func OpenEngine(ctx context.Context, o EngineOptions) (_ *Engine, err error) {
 		return nil, err
 	}
 	e.wasEmpty = e.journal.LastSeq() == 0 && len(e.catalog.Live()) == 0
+	e.usage = openUsage(e)
 	e.path = write.New(write.Options{
-		Seed: seed, Head: e.head, Journal: e.journal, Metadata: e.head, Limits: o.Write, LimitsOf: o.Tenants.write, Meter: newTenantMeter(o.Registerer), Room: e.Writable, Now: o.Now,
+		Seed: seed, Head: e.head, Journal: e.journal, Metadata: e.head, Limits: o.Write, LimitsOf: o.Tenants.write, Meter: writeMeters{newTenantMeter(o.Registerer), e.usage}, Room: e.Writable, Now: o.Now,
 		Registerer: o.Registerer, Logger: o.Logger,
 	})
 	e.creators, e.closeCreators = openCreators(e)
 	if err := e.openSources(seed, split); err != nil {
 		return nil, err
 	}
+	e.closeUsage = e.runUsage()
 	e.compactor, err = compact.New(compact.Options{
 		Catalog: e.catalog, Bucket: o.Bucket, FS: o.FS, Dir: o.FS.PathJoin(o.DataDir, "compact"), Seed: seed,
 		Retention: o.Retention, MemoryBytes: split.compaction, Limits: o.Compact, Room: e.roomToMerge, Fresh: e.fresh,
@@ -442,6 +452,9 @@ func (e *Engine) release() error {
 	}
 	if e.closeCreators != nil {
 		e.closeCreators()
+	}
+	if e.closeUsage != nil {
+		e.closeUsage()
 	}
 	if e.compactor != nil {
 		e.compactor.Close()

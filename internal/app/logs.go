@@ -3,7 +3,6 @@ package app
 import (
 	"log/slog"
 	"runtime"
-	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -46,7 +45,7 @@ func apiOptions(c config.Config, registry *prometheus.Registry, log *slog.Logger
 
 // budgets returns the budgets of queries. A bucket in a folder costs nothing to read.
 func budgets(c *config.Config, e *Engine, registry *prometheus.Registry) *bill.Budgets {
-	o := bill.Options{Limits: c.Bill, Free: !strings.Contains(c.Bucket, "://"), Rate: e.rate, Registerer: registry}
+	o := bill.Options{Limits: c.Bill, Free: bucketIsFree(c), Rate: e.rate, Registerer: registry}
 	if c.TenantsFile != "" {
 		o.LimitsOf = e.o.Tenants.bucketReads
 	}

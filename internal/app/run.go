@@ -17,7 +17,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
-	"github.com/shaledb/shale/internal/api/admin"
 	"github.com/shaledb/shale/internal/bucket"
 	"github.com/shaledb/shale/internal/bucket/location"
 	"github.com/shaledb/shale/internal/bucket/meter"
@@ -79,12 +78,7 @@ func Run(ctx context.Context, o Options) (err error) {
 			return e.Writable()
 		}
 		return nil
-	}, func() admin.Cache {
-		if e := open.Load(); e != nil {
-			return e.caches(&c)
-		}
-		return nil
-	})
+	}, &open)
 	if err != nil {
 		return err
 	}
@@ -96,6 +90,7 @@ func Run(ctx context.Context, o Options) (err error) {
 		return err
 	}
 	engine.Tenants = tenants
+	engine.Prices, engine.ReadPrices = c.Usage, readPrices(&c)
 	defer d.close()
 	e, err := OpenEngine(ctx, engine)
 	if err != nil {

@@ -57,7 +57,7 @@ func scopes() map[string]auth.Right {
 		auth.Admin: {
 			"GET /metrics", "/-/quit", "/-/reload", "/debug/pprof/", "/api/v1/status/config", "/api/v1/status/flags",
 			"/api/v1/status/runtimeinfo", "/api/v1/status/self_metrics", "/api/v1/admin/tsdb/snapshot",
-			"GET /api/v1/cache", "GET /api/v1/cache/what-if", "GET /api/v1/cache/record",
+			"GET /api/v1/usage", "GET /api/v1/cache", "GET /api/v1/cache/what-if", "GET /api/v1/cache/record",
 		},
 		auth.Write: {
 			"/api/v1/write", "/api/v1/write/graphite", "/loki/api/v1/push", "/api/prom/push", "/otlp/v1/logs", "/otlp/v1/metrics", "/api/v1/otlp/v1/metrics",

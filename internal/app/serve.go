@@ -81,14 +81,14 @@ func endpoints() []admin.Listed {
 	}
 }
 
-func listen(c config.Config, d doorkeepers, registry *prometheus.Registry, log *slog.Logger, ready, writable func() error, caches func() admin.Cache) (*servers, error) {
+func listen(c config.Config, d doorkeepers, registry *prometheus.Registry, log *slog.Logger, ready, writable func() error, open *atomic.Pointer[Engine]) (*servers, error) {
 	l, err := net.Listen("tcp", c.HTTPListen)
 	if err != nil {
 		return nil, fmt.Errorf("%w: http-listen: %v", model.ErrInvalid, err)
 	}
 	h := &listener{connections: watchConnections(limitConnections(l, c.Connections), log)}
 	mux := newGuardedMux(d.guard)
-	h.admin = admin.New(admin.Options{Version: c.Version, Gatherer: registry, Ready: ready, Writable: writable, Cache: caches, Profiles: c.HTTPProfiles.On(), Listed: endpoints(), Logger: log})
+	h.admin = admin.New(admin.Options{Version: c.Version, Gatherer: registry, Ready: ready, Writable: writable, Cache: cachesOf(open, &c), Usage: usageOf(open), Profiles: c.HTTPProfiles.On(), Listed: endpoints(), Logger: log})
 	h.admin.Routes(mux)
 	for _, path := range []string{"/api/", "/prometheus/", "/loki/", "/otlp/", "/federate", "/version", "/graphite/", "/functions", "/metrics/", "/tags/", "/render", "/events", "/events/"} {
 		mux.ServeMux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
@@ -172,6 +172,7 @@ func (s *servers) mount(c config.Config, e *Engine, registry *prometheus.Registr
 	}
 	shared.Budgets = budgets(&c, e, registry)
 	shared.Answers = keepAnswers(&c, e, registry)
+	shared.Meter = readMeter{e.usage}
 	s.http.engine = newPromEngine(c, registry, log)
 	prom.New(promOptions(c, e, s.http.engine, shared)).Routes(mux)
 	receive(c, e, mux, registry)

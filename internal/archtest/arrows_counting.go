@@ -5,9 +5,15 @@ func countingRooms() []room {
 	return []room{
 		{"sketch", nil, "a count is of names, whatever they name"},
 		{"dayfile", nil, "a document has a day; what it says is for its owner"},
+		{"usage", map[string]string{
+			"bill":    "reads have prices",
+			"dayfile": "accounts are kept by day",
+		}, "an account counts what it is told, by requests and stores alike"},
 		{"inventory", map[string]string{
 			"client":   "the server is asked from outside",
 			"config":   "flags have times",
+			"plot":     "sizes are written for people",
+			"usage":    "the report has its form",
 			"terminal": "names are made safe, and tables are laid out",
 		}, "it shows what a server says; it never imports the engine"},
 	}

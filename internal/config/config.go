@@ -15,6 +15,7 @@ import (
 	"github.com/shaledb/shale/internal/store/compact"
 	"github.com/shaledb/shale/internal/store/head"
 	"github.com/shaledb/shale/internal/store/retention"
+	"github.com/shaledb/shale/internal/usage"
 	"github.com/shaledb/shale/internal/write"
 	carbonrules "github.com/shaledb/shale/internal/write/graphite/rules"
 	"github.com/shaledb/shale/internal/write/logs"
@@ -64,13 +65,15 @@ type Config struct {
 
 	Connections int `name:"limits.connections" type:"count" default:"1024" placeholder:"N" min:"1" help:"Most open connections of each listener. Further HTTP connections wait, further Graphite connections are closed."`
 
-	Query      api.Limits           `embed:""`
-	QueryBytes Share                `name:"query.max-bytes" tenant:"own" default:"25%" placeholder:"SIZE" help:"Most memory of one query: a size, or a share of the memory budget."`
-	Features   promql.Features      `name:"query.enable-feature" default:"" placeholder:"NAME,..." help:"Experimental features of PromQL, by the names that --enable-feature of Prometheus has for them, separated by commas."`
-	Bill       bill.Limits          `embed:""`
-	Policies   policy.Limits        `embed:""`
-	Names      names.Limits         `embed:""`
-	Carbon     carbonrules.Settings `embed:""`
+	Query      api.Limits      `embed:""`
+	QueryBytes Share           `name:"query.max-bytes" tenant:"own" default:"25%" placeholder:"SIZE" help:"Most memory of one query: a size, or a share of the memory budget."`
+	Features   promql.Features `name:"query.enable-feature" default:"" placeholder:"NAME,..." help:"Experimental features of PromQL, by the names that --enable-feature of Prometheus has for them, separated by commas."`
+	Bill       bill.Limits     `embed:""`
+	// Usage has the prices of the usage report.
+	Usage    usage.Prices         `embed:""`
+	Policies policy.Limits        `embed:""`
+	Names    names.Limits         `embed:""`
+	Carbon   carbonrules.Settings `embed:""`
 
 	Aggregation Aggregation `embed:""`
 	Relay       Relay       `embed:""`

@@ -30,6 +30,8 @@ type Options struct {
 	Profiles bool
 	// Cache returns what answers for the cache, or nil as long as the store is not open. Nil: there is none.
 	Cache func() Cache
+	// Usage returns what answers for the usage of tenants, as Cache does.
+	Usage func() Usage
 	// Listed are the other endpoints of the server, in the order in which the page at / lists them.
 	Listed []Listed
 	Logger *slog.Logger // nil: no log
@@ -88,6 +90,7 @@ func (a *API) Routes(mux api.Mux) {
 		{Pattern: "GET /api/v1/cache", Name: "cache", Serve: a.cache},
 		{Pattern: "GET /api/v1/cache/what-if", Name: "cache_what_if", Serve: a.whatIf},
 		{Pattern: "GET /api/v1/cache/record", Name: "cache_record", Serve: a.record},
+		{Pattern: "GET /api/v1/usage", Name: "usage", Serve: a.usage},
 		{Pattern: "GET /-/healthy", Name: "healthy", Serve: a.healthy},
 		{Pattern: "GET /-/ready", Name: "ready", Serve: a.ready},
 		{Pattern: "/-/quit", Name: "quit", Serve: lifecycle},
@@ -127,6 +130,7 @@ func (a *API) index(r *api.Request) (*api.Response, error) {
 		{"GET", "/healthz", "200 as long as the process lives"},
 		{"GET", "/metrics", "metrics of Shale itself, for Prometheus"},
 		{"GET", "/api/v1/cache", "what each tier of the cache does (what-if: what other sizes would do; record: a trace)"},
+		{"GET", "/api/v1/usage", "what tenants have written, stored and read, and what it costs (format=csv: as a table)"},
 		{"GET", "/-/ready", "the same as /ready, as clients of Prometheus ask it (/-/healthy likewise)"},
 	}
 	for _, e := range append(append([]Listed(nil), a.o.Listed...), own...) {

@@ -61,11 +61,12 @@ type Archive struct {
 	readers *readers
 	damage  *damage
 	reach   reach // is smaller in tests, which have small blocks
+	stored  *stored
 }
 
 // New returns an Archive. It opens nothing yet.
 func New(o Options) *Archive {
-	return &Archive{o: o, readers: newReaders(), damage: newDamage(o), reach: usualReach(o.Gap)}
+	return &Archive{o: o, readers: newReaders(), damage: newDamage(o), stored: new(stored), reach: usualReach(o.Gap)}
 }
 
 // openAtOnce is the number of blocks that one query opens in parallel: a block takes a few sequential

@@ -1,0 +1,71 @@
+package usage
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+)
+
+// maxShown bounds the tenants that have metrics of their own: those that cost most today.
+const maxShown = 100
+
+type metrics struct {
+	saved                            prometheus.Gauge
+	series, stored, queries, dollars *prometheus.GaugeVec // by tenant
+	accounts                         prometheus.Gauge
+}
+
+func newMetrics(reg prometheus.Registerer) *metrics {
+	f := promauto.With(reg)
+	vec := func(name, help string, labels []string) *prometheus.GaugeVec {
+		return f.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
+	}
+	m := &metrics{
+		saved:    f.NewGauge(prometheus.GaugeOpts{Name: "shale_usage_save_success", Help: "Whether the last writing of what tenants have used succeeded; while it is 0, a restart forgets what was used since."}),
+		accounts: f.NewGauge(prometheus.GaugeOpts{Name: "shale_usage_accounts", Help: "Tenants that have an account of their own today; all others share one."}),
+		series:   vec("shale_usage_series", "Greatest number of active series of a tenant today, each minute; the 100 tenants that cost most have metrics, and the others count as (other).", []string{"tenant"}),
+		stored:   vec("shale_usage_stored_bytes", "Bytes of a tenant in the bucket, each minute; the 100 tenants that cost most have metrics, and the others count as (other).", []string{"tenant"}),
+		queries:  vec("shale_usage_queries", "Requests of a tenant today that read, each minute; the 100 tenants that cost most have metrics, and the others count as (other).", []string{"tenant"}),
+		dollars:  vec("shale_usage_dollars", "What a tenant is charged for today, by the price settings, each minute; the 100 tenants that cost most have metrics, and the others count as (other).", []string{"tenant"}),
+	}
+	m.saved.Set(1)
+	return m
+}
+
+// show sets the metrics.
+func (m *metrics) show(all map[string]Usage, cost func(Usage) float64) {
+	type row struct {
+		name string
+		cost float64
+		Usage
+	}
+	rows := make([]row, 0, len(all))
+	other := row{name: Others}
+	for name, u := range all {
+		if name == Others {
+			other = row{name, cost(u), u}
+			continue
+		}
+		rows = append(rows, row{name, cost(u), u})
+	}
+	m.accounts.Set(float64(len(rows)))
+	slices.SortFunc(rows, func(a, b row) int { return cmp.Or(cmp.Compare(b.cost, a.cost), strings.Compare(a.name, b.name)) })
+	for _, r := range rows[min(maxShown, len(rows)):] {
+		other.cost += r.cost
+		other.Series += r.Series
+		other.StoredBytes += r.StoredBytes
+		other.Queries += r.Queries
+	}
+	for _, v := range []*prometheus.GaugeVec{m.series, m.stored, m.queries, m.dollars} {
+		v.Reset()
+	}
+	for _, r := range append(rows[:min(maxShown, len(rows)):min(maxShown, len(rows))], other) {
+		m.series.WithLabelValues(r.name).Set(float64(r.Series))
+		m.stored.WithLabelValues(r.name).Set(float64(r.StoredBytes))
+		m.queries.WithLabelValues(r.name).Set(float64(r.Queries))
+		m.dollars.WithLabelValues(r.name).Set(r.cost)
+	}
+}
