@@ -53,9 +53,16 @@ type Request struct {
 	Unlabelled bool
 	// TextFilter, if set, lets a source leave out pages of text.
 	TextFilter *TextFilter
-	Quota      *Quota
-	Cost       *Cost
+	// Cells, if set, says that the reader counts chunks of text without reading them: the Rows and Bytes of a
+	// chunk then count no line twice. A source that makes chunks for the request keeps each within a cell.
+	Cells *TextCells
+	Quota *Quota
+	Cost  *Cost
 }
+
+// TextCells divide time at Phase plus every multiple of Step: a cell ends with such a time. Step 0 means that
+// all of time is one cell.
+type TextCells struct{ Step, Phase int64 }
 
 // Horizon says before which time rows have expired, where that differs among the series of a tenant.
 type Horizon struct {

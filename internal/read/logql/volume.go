@@ -53,7 +53,7 @@ func (e *Engine) Volume(ctx context.Context, s *Selection) (Volume, error) {
 // Chunks must be read to find copies, but only if lines of equal time and length are in several of them.
 func (e *Engine) Volumes(ctx context.Context, s *Selection, cuts []int64, visit func(*StreamVolume) error) error {
 	return s.each(func(tenant string, req *model.Request) error {
-		req.LabelsOnly = false
+		req.LabelsOnly, req.Cells = false, cellsOf(cuts)
 		set, err := e.read.SelectText(ctx, req)
 		if err != nil {
 			return err
@@ -70,6 +70,18 @@ func (e *Engine) Volumes(ctx context.Context, s *Selection, cuts []int64, visit 
 		}
 		return w.walk(ctx, visit)
 	})
+}
+
+// cellsOf returns the cells of intervals. Cuts mostly are evenly spaced; else some chunks are read.
+func cellsOf(cuts []int64) *model.TextCells {
+	c := new(model.TextCells)
+	if len(cuts) > 0 {
+		c.Phase = cuts[0] - 1
+	}
+	if len(cuts) > 1 {
+		c.Step = cuts[1] - cuts[0]
+	}
+	return c
 }
 
 // batchedChunks is how many chunks a walk knows at a time, to announce all pages that it will read.

@@ -96,7 +96,7 @@ func (e *Entries) Add(t int64, line []byte) error {
 	begin := len(rows.Bytes)
 	rows.Bytes = binary.AppendUvarint(rows.Bytes, uint64(len(line)))
 	rows.Bytes = append(rows.Bytes, line...)
-	e.appendMetadata(line)
+	rows.Bytes = e.AppendMetadata(rows.Bytes, line)
 	rows.EndBlob(t, model.KindText, begin, 0)
 	if len(rows.Times)&0xff == 0 || len(rows.Bytes)-begin > reserveStep/4 {
 		return e.reserveRows()
@@ -145,22 +145,23 @@ func lowerLimit(a, b int) int {
 	return min(a, b)
 }
 
-// appendMetadata appends the metadata of the line and its level to the batch.
-func (e *Entries) appendMetadata(line []byte) {
-	rows, m := &e.batch.Text, &e.Meta
+// AppendMetadata appends what is in Meta in canonical form, with the level of a line of the stream that has
+// begun.
+func (e *Entries) AppendMetadata(dst, line []byte) []byte {
+	m := &e.Meta
 	if e.rules.DetectLevels {
 		l := e.level(line)
 		if m.empty() {
-			rows.Bytes = append(rows.Bytes, l.label...)
-			return
+			return append(dst, l.label...)
 		}
 		if len(l.value) > 0 {
 			m.add(detectedLevelName, l.value)
 		}
 	}
-	if !m.empty() {
-		rows.Bytes = m.appendTo(rows.Bytes)
+	if m.empty() {
+		return dst
 	}
+	return m.appendTo(dst)
 }
 
 // detectedLevelName is a variable so that it is not allocated for each line.

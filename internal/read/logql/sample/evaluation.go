@@ -45,6 +45,26 @@ func newEvaluation(p *Program, quota *model.Quota, steps vector.Steps, tenants [
 	return e
 }
 
+// divide tells sources where cells end.
+func (e *evaluation) divide(x *selection.Execution) {
+	r := e.program.expr.Range
+	c := &model.TextCells{Phase: e.steps.Start - int64(r.Offset)}
+	if e.steps.Count > 1 {
+		c.Step = divisor(e.steps.Step, int64(r.Range))
+	}
+	for i := range x.Requests {
+		x.Requests[i].Cells = c
+	}
+}
+
+// divisor returns the greatest common divisor of two positive numbers.
+func divisor(a, b int64) int64 {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}
+
 // Bound returns the last time at which a line can change the result.
 func (e *evaluation) Bound() int64 { return e.bound.Load() }
 

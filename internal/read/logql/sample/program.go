@@ -100,6 +100,7 @@ func (p *Program) Evaluate(ctx context.Context, x *selection.Execution, steps ve
 	x.Direction = selection.Forward // so that the first failed line ends the scan
 	defer e.release()
 	if times := e.cells.Range(); times.Min <= times.Max {
+		e.divide(x)
 		if err := x.FilterMetadata(ctx, times); err != nil {
 			return nil, err
 		}
