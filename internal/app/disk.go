@@ -204,3 +204,17 @@ func (d *disk) close() {
 	d.stop()
 	d.done.Wait()
 }
+
+// roomToMerge reserves room on the disk to merge blocks of that many bytes. The result stays in the data
+// folder until it is in the bucket, which may be on the same disk, and the inputs are deleted later.
+func (e *Engine) roomToMerge(bytes int64) (release func(), err error) {
+	return e.o.Disk.Reserve(2 * bytes)
+}
+
+// partOfDisk bounds a size that has a default by a sixteenth of the data folder.
+func (e *Engine) partOfDisk(size int64) int64 {
+	if e.o.Disk.fs == nil {
+		return size
+	}
+	return max(1<<20, min(size, e.o.Disk.limit/16))
+}

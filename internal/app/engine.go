@@ -24,6 +24,7 @@ import (
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/read"
 	"github.com/shaledb/shale/internal/read/results"
+	"github.com/shaledb/shale/internal/read/victorialogs"
 	"github.com/shaledb/shale/internal/store/archive"
 	"github.com/shaledb/shale/internal/store/catalog"
 	"github.com/shaledb/shale/internal/store/changes"
@@ -34,6 +35,7 @@ import (
 	"github.com/shaledb/shale/internal/usage"
 	"github.com/shaledb/shale/internal/write"
 	"github.com/shaledb/shale/internal/write/creators"
+	"github.com/shaledb/shale/internal/write/logs"
 )
 
 // The rooms fit.
@@ -42,6 +44,7 @@ var (
 	_ write.Journal = (*local.Journal)(nil)
 	_ read.Source   = (*query.Source)(nil)
 	_ read.Source   = (*archive.Archive)(nil)
+	_ read.Source   = (*victorialogs.Source)(nil)
 	_ read.Biller   = (*archive.Archive)(nil)
 	_ head.Shipper  = (*shipper)(nil)
 )
@@ -70,6 +73,10 @@ type EngineOptions struct {
 	SSD *ssd.Options
 	// Memcached is the cache in memcached, without its seed, memory, metrics and log; nil: none.
 	Memcached *memcached.Options
+
+	// VictoriaLogs is a further source of lines, whose lines get labels and levels by LineRules.
+	VictoriaLogs victorialogs.Settings
+	LineRules    logs.Rules
 
 	// Results are the settings of the cache of results, and their memory.
 	Results results.Limits
@@ -118,7 +125,8 @@ type Engine struct {
 	querier   *read.Querier
 	results   *results.Tier // nil: none
 	recent    *query.Source
-	rate      *bill.Rate // of the requests of queries to the bucket
+	further   *victorialogs.Source // nil: none
+	rate      *bill.Rate           // of the requests of queries to the bucket
 	expiry    *expiry
 	compactor *compact.Compactor
 	ssd       *ssd.Store      // nil: none
@@ -263,7 +271,7 @@ func (e *Engine) openSources(seed model.KeySeed, split budget) (err error) {
 		Registerer: e.o.Registerer, Logger: e.o.Logger,
 	})
 	e.querier = read.New(read.Options{
-		Sources: []read.Source{e.recent, e.archive},
+		Sources: e.sources(seed),
 		Horizon: e.o.Retention.Horizon, Warn: e.lost.warn, Now: e.o.Now, Registerer: e.o.Registerer,
 	})
 	kept := e.o.Results
@@ -297,20 +305,6 @@ func (e *Engine) openJournal(ctx context.Context, seed model.KeySeed, split budg
 func (e *Engine) apply(seq uint64, b *model.Batch) {
 	e.head.Apply(seq, b)
 	e.changes.Applied(b)
-}
-
-// roomToMerge reserves room on the disk to merge blocks of that many bytes. The result stays in the data
-// folder until it is in the bucket, which may be on the same disk, and the inputs are deleted later.
-func (e *Engine) roomToMerge(bytes int64) (release func(), err error) {
-	return e.o.Disk.Reserve(2 * bytes)
-}
-
-// partOfDisk bounds a size that has a default by a sixteenth of the data folder.
-func (e *Engine) partOfDisk(size int64) int64 {
-	if e.o.Disk.fs == nil {
-		return size
-	}
-	return max(1<<20, min(size, e.o.Disk.limit/16))
 }
 
 // seed checks the bucket, returns the seed of keys, and gives one to a new bucket. If the data folder is
@@ -475,6 +469,9 @@ func (e *Engine) release() error {
 	}
 	if e.head != nil {
 		errs = append(errs, e.head.Close())
+	}
+	if e.further != nil {
+		errs = append(errs, e.further.Close())
 	}
 	if e.accounts != nil {
 		e.accounts.close()

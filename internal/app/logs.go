@@ -11,8 +11,11 @@ import (
 	"github.com/shaledb/shale/internal/bill"
 	"github.com/shaledb/shale/internal/config"
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/read"
 	"github.com/shaledb/shale/internal/read/logql"
 	"github.com/shaledb/shale/internal/read/logql/patterns"
+	"github.com/shaledb/shale/internal/read/results"
+	"github.com/shaledb/shale/internal/read/victorialogs"
 	"github.com/shaledb/shale/internal/write"
 	"github.com/shaledb/shale/internal/write/graphite/events"
 	"github.com/shaledb/shale/internal/write/logs"
@@ -86,8 +89,11 @@ func keepPatterns(c config.Config, e *Engine, registry *prometheus.Registry) (k 
 
 // lokiOptions connects Loki's API to an open store.
 func lokiOptions(c config.Config, e *Engine, k *patterns.Keeper, shared api.Options, registry *prometheus.Registry) loki.Options {
+	if e.further != nil {
+		k = nil // it has seen no lines of the other server
+	}
 	o := loki.Options{
-		Engine:    logql.New(logql.Options{Read: e.Querier(), Watch: e.Path(), Patterns: k, Results: e.Results(), Registerer: registry}),
+		Engine:    logql.New(logql.Options{Read: e.Querier(), Watch: e.Path(), Patterns: k, Results: e.LineResults(), Registerer: registry}),
 		Options:   shared,
 		Retention: c.Retention,
 	}
@@ -106,4 +112,25 @@ func (l *listener) closeLogs() error {
 	l.stopPatterns()
 	l.logs = nil
 	return err
+}
+
+// sources returns the sources of series.
+func (e *Engine) sources(seed model.KeySeed) []read.Source {
+	all := []read.Source{e.recent, e.archive}
+	if e.o.VictoriaLogs.Source.Set() {
+		e.further = victorialogs.New(victorialogs.Options{
+			Settings: e.o.VictoriaLogs, Seed: seed, Rules: e.o.LineRules, Registerer: e.o.Registerer,
+		})
+		all = append(all, e.further)
+	}
+	return all
+}
+
+// LineResults returns the tier of results of queries for lines. Nothing says when lines of another server
+// change, so that there is none with a further source.
+func (e *Engine) LineResults() *results.Tier {
+	if e.further != nil {
+		return nil
+	}
+	return e.results
 }

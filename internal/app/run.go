@@ -184,6 +184,7 @@ func engineOptions(o *Options, registry *prometheus.Registry) (EngineOptions, *d
 		FS: disk, DataDir: dataDir, Bucket: Scheduled(meter.New(b, registry), string(where.Kind), c.Requests, registry), CoalesceGap: c.Requests.Gap, Node: node,
 		MemoryBytes: c.MemoryBytes, CarbonRules: c.Carbon.Any(), Write: limits, Head: c.Head, Windows: c.Windows, Compact: c.Compact,
 		SSD: cached, Memcached: shared, Results: c.Results, Retention: rules, QueryTimeout: c.Query.Timeout,
+		VictoriaLogs: c.VictoriaLogs, LineRules: c.EveryTenant().Of(model.DefaultTenant).Lines,
 		Disk: d, BucketApart: where.Kind != location.Folder || !liesIn(where.Dir, dataDir), Registerer: registry, Logger: o.Logger,
 		CheckBucket: newBucketCheck(b, where, registry, o.Logger).run,
 	}, d, nil

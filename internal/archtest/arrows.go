@@ -98,7 +98,7 @@ func rooms() []room {
 		{"terminal", nil, "text for people is made of bytes and labels, wherever they come from"},
 		{"terminal/moment", map[string]string{"config": "durations are written as in settings"}, "a point of time is text, whatever it is of"},
 		{"terminal/plot", nil, "a chart is made of numbers, wherever they come from"},
-		{"config", withLocation(withServers(settings("api", "bill", "cache/ssd", "read/graphite/names", "read/graphite/policy", "read/promql", "read/results", "store/compact", "store/head", "store/retention", "usage", "write", "write/graphite/rules", "write/logs", "write/replicas"))), "settings are plain values; app carries them into the rooms"},
+		{"config", withLocation(withServers(settings("api", "bill", "cache/ssd", "read/graphite/names", "read/graphite/policy", "read/promql", "read/results", "read/victorialogs", "store/compact", "store/head", "store/retention", "usage", "write", "write/graphite/rules", "write/logs", "write/replicas"))), "settings are plain values; app carries them into the rooms"},
 		{"archtest", nil, "the rules of the house stand outside it"},
 	})
 }
@@ -185,6 +185,9 @@ func moveRooms() []room {
 // logqlRooms returns the rows of LogQL.
 func logqlRooms() []room {
 	return []room{
+		{"read/victorialogs", map[string]string{
+			"write/logs": "lines of another server get the labels and levels of those that are received",
+		}, "a source answers requests; it knows no language"},
 		{"read/logql", map[string]string{
 			"read":                 "lines come from the read path",
 			"read/results":         "values of leaves are kept",

@@ -12,6 +12,7 @@ import (
 	"github.com/shaledb/shale/internal/read/graphite/policy"
 	"github.com/shaledb/shale/internal/read/promql"
 	"github.com/shaledb/shale/internal/read/results"
+	"github.com/shaledb/shale/internal/read/victorialogs"
 	"github.com/shaledb/shale/internal/store/compact"
 	"github.com/shaledb/shale/internal/store/head"
 	"github.com/shaledb/shale/internal/store/retention"
@@ -90,6 +91,8 @@ type Config struct {
 	ResultsMemory Share          `name:"cache.result-memory" default:"1.5%" placeholder:"SIZE" help:"Memory for results of queries: a size, or a share of the memory budget. It is taken from the share of pages, at most half of that. 0: no results are kept."`
 
 	Memcached Memcached `embed:""`
+
+	VictoriaLogs victorialogs.Settings `embed:""`
 
 	Requests Requests `embed:""`
 

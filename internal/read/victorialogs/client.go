@@ -1,0 +1,187 @@
+package victorialogs
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/shaledb/shale/internal/model"
+)
+
+const (
+	queryPath = "/select/logsql/query"
+	// maxAttempts is how often a request is sent, and firstPause what the first repetition waits.
+	maxAttempts = 3
+	firstPause  = 100 * time.Millisecond
+	// maxErrorBytes is how much of the text of an error is shown.
+	maxErrorBytes = 300
+)
+
+// client asks one server. It is safe for concurrent use.
+type client struct {
+	url     string
+	http    *http.Client
+	metrics *metrics
+	breaker breaker
+	budget  retryBudget
+}
+
+func newClient(s *Settings, m *metrics) *client {
+	t := &http.Transport{
+		DialContext:         (&net.Dialer{Timeout: 5 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
+		TLSHandshakeTimeout: 5 * time.Second, MaxConnsPerHost: s.Requests, MaxIdleConnsPerHost: s.Requests, IdleConnTimeout: time.Minute,
+		MaxResponseHeaderBytes: 64 << 10,
+		// On one machine, compression costs more than it saves.
+		DisableCompression: isLoopback(s.Source.url),
+	}
+	return &client{
+		url: s.Source.url, metrics: m,
+		http: &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
+	}
+}
+
+func isLoopback(address string) bool {
+	u, err := url.Parse(address)
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(u.Hostname())
+	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+func (c *client) close() { c.http.CloseIdleConnections() }
+
+// query runs a LogsQL query and calls each with its rows. A row is valid during the call. If it fails for a
+// reason that may pass, and no row was handed over, it is sent again. An error of each ends it.
+func (c *client) query(ctx context.Context, a Account, kind, text string, each func(row []field) error) error {
+	pause := firstPause
+	for attempt := 1; ; attempt++ {
+		if !c.breaker.allow(time.Now()) {
+			c.metrics.requests.WithLabelValues(kind, "refused").Inc()
+			return fmt.Errorf("%w: VictoriaLogs at %s has failed %d times in a row; it is asked again in %s at most", model.ErrTransient, c.url, breakerFailures, breakerPause)
+		}
+		began := time.Now()
+		handed, err := c.once(ctx, a, text, each)
+		c.metrics.seconds.WithLabelValues(kind).Observe(time.Since(began).Seconds())
+		var failed *failure
+		switch {
+		case err == nil:
+			c.breaker.succeeded()
+			c.budget.earn()
+			c.metrics.requests.WithLabelValues(kind, "ok").Inc()
+			return nil
+		case !errors.As(err, &failed) || ctx.Err() != nil:
+			// The reader did not want more, or the query has ended: that says nothing about the server.
+			c.breaker.unknown()
+			c.metrics.requests.WithLabelValues(kind, "ended").Inc()
+			return err
+		case !failed.mayPass:
+			c.breaker.succeeded() // it has answered
+			c.metrics.requests.WithLabelValues(kind, "error").Inc()
+			return err
+		}
+		c.breaker.failed(time.Now())
+		c.metrics.requests.WithLabelValues(kind, "error").Inc()
+		if handed || attempt == maxAttempts || !c.budget.spend() {
+			return err
+		}
+		c.metrics.retries.Inc()
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(pause/2 + rand.N(pause)):
+		}
+		pause *= 3
+	}
+}
+
+// failure is an error of the server or of the way to it.
+type failure struct {
+	text    string
+	mayPass bool
+	class   error
+}
+
+func (f *failure) Error() string { return f.text }
+func (f *failure) Unwrap() error { return f.class }
+
+func (c *client) failed(format string, of ...any) *failure {
+	return &failure{"VictoriaLogs at " + c.url + " " + fmt.Sprintf(format, of...), true, model.ErrTransient}
+}
+
+// once sends a request, and reports whether a row was handed over.
+func (c *client) once(ctx context.Context, a Account, text string, each func(row []field) error) (handed bool, err error) {
+	form := url.Values{"query": {text}}
+	if at, ok := ctx.Deadline(); ok {
+		// The server gives up with the client. Its own limit is the lower of the two.
+		form.Set("timeout", strconv.FormatFloat(max(time.Until(at).Seconds(), 0.001), 'f', 3, 64)+"s")
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url+queryPath, strings.NewReader(form.Encode()))
+	if err != nil {
+		return false, fmt.Errorf("%w: request to VictoriaLogs: %v", model.ErrInvalid, err)
+	}
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	req.Header.Set("AccountID", strconv.FormatUint(uint64(a.ID), 10))
+	req.Header.Set("ProjectID", strconv.FormatUint(uint64(a.Project), 10))
+	resp, err := c.http.Do(req)
+	if err != nil {
+		f := c.failed("cannot be asked: %v", err)
+		if ended := context.Cause(ctx); ended != nil {
+			f.class = ended
+		}
+		return false, f
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return false, c.refused(resp)
+	}
+	counted := &countingReader{r: resp.Body}
+	defer func() { c.metrics.bytes.Add(float64(counted.n)) }()
+	rows := newRowReader(counted)
+	for {
+		row, err := rows.next()
+		switch {
+		case err == io.EOF:
+			return handed, nil
+		case err != nil:
+			return handed, c.failed("ended its response after %d rows: %v", rows.count, err)
+		}
+		handed = true
+		if err := each(row); err != nil {
+			return true, err
+		}
+	}
+}
+
+// refused returns the error of a response that has one.
+func (c *client) refused(resp *http.Response) error {
+	text, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBytes)) // what could be read is shown
+	f := c.failed("answers with status %d: %s", resp.StatusCode, strings.ToValidUTF8(string(bytes.TrimSpace(text)), "?"))
+	// A query that is refused as it stands is refused again: it is a fault of the translation, or too large.
+	f.mayPass = resp.StatusCode >= 500 || resp.StatusCode == http.StatusTooManyRequests
+	if resp.StatusCode == http.StatusBadRequest || resp.StatusCode == http.StatusUnprocessableEntity {
+		f.class = model.ErrInvalid
+	}
+	return f
+}
+
+// countingReader counts the bytes that are read.
+type countingReader struct {
+	r io.Reader
+	n int64
+}
+
+func (c *countingReader) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	c.n += int64(n)
+	return n, err
+}

@@ -1,0 +1,68 @@
+package victorialogs_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/shaledb/shale/internal/read/logql/logqltest"
+)
+
+var (
+	realServer = flag.String("victorialogs", "", "URL of a running VictoriaLogs, such as http://127.0.0.1:9428, for TestDifferential; it gets accounts with random numbers. Empty: the test is left out")
+	sets       = flag.Int("sets", 20, "data sets of TestDifferential")
+	queries    = flag.Int("queries", 2000, "random queries of TestDifferential")
+	seed       = flag.Uint64("seed", 1, "seed of TestDifferential")
+	written    = flag.Bool("written", false, "run the written queries of TestDifferential over every data set, not over the first only")
+	mostLines  = flag.Int("lines", 200, "most lines of a data set of TestDifferential")
+)
+
+// TestDifferential compares queries over a real VictoriaLogs with the same queries over Shale's own sources,
+// with the same lines.
+func TestDifferential(t *testing.T) {
+	if *realServer == "" {
+		t.Skip("needs a running VictoriaLogs: -victorialogs URL")
+	}
+	data := logqltest.Datasets(*sets, *mostLines, *seed)
+	account := uint32(time.Now().Unix())
+	g := logqltest.Generator{R: rand.New(rand.NewPCG(*seed, 3))}
+	same, some, errs, different := 0, 0, 0, 0
+	for i, d := range data {
+		id := fmt.Sprintf("%d:%d", account, i)
+		d = asStored(d)
+		push(t, *realServer, id, d)
+		theirs, ours := engineOver(newSource(t, settings(t, *realServer, id))), logqltest.InMemory(d)
+		var all []logqltest.Query
+		if *written || i == 0 {
+			all = logqltest.Written(d)
+		}
+		for range *queries / *sets {
+			all = append(all, g.Query(d))
+		}
+		for _, q := range all {
+			want := logqltest.Run(context.Background(), ours, logqltest.Tenant, &q)
+			got := logqltest.Run(context.Background(), theirs, logqltest.Tenant, &q)
+			diff := logqltest.Diff(want, got, strings.Contains(q.Text, "sort"))
+			switch {
+			case diff != "":
+				if different++; different <= 10 {
+					t.Errorf("%s: %s\n%s", d.Name, q.String(), diff)
+				}
+				continue
+			case want.Error != "":
+				errs++
+			case !want.Empty():
+				some++
+			}
+			same++
+		}
+	}
+	t.Logf("%d queries are the same (%d with a result, %d with the same error), %d are different", same, some, errs, different)
+	if some < same/2 {
+		t.Errorf("only %d of %d queries have a result", some, same)
+	}
+}

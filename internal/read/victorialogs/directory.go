@@ -1,0 +1,245 @@
+package victorialogs
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/shaledb/shale/internal/model"
+)
+
+// cell is the lines of a stream in one bucket of time.
+type cell struct {
+	*stream
+	model.TimeRange       // the times of its first and its last line
+	bucket          int64 // the beginning of the bucket
+	rows, bytes     int64 // with lines that are there twice
+	// certain says that no two lines have the same time, so that no line is there twice.
+	certain bool
+}
+
+const (
+	// cellBytes is about what a cell takes in memory, with its chunk.
+	cellBytes = 250
+	// A range is divided into linesBuckets buckets, of leastBucket at least, and a bucket with more than
+	// denseRows lines is divided again: a page has the lines of one bucket at least.
+	linesBuckets = 64
+	leastBucket  = time.Millisecond
+	denseRows    = 50_000
+	// denseCounted is the bound where most pages are counted without being read.
+	denseCounted = 500_000
+	// maxCells bounds the buckets of a range in which lines are counted. Beyond it lines are read.
+	maxCells = 20_000
+)
+
+// directory is what VictoriaLogs has of a request.
+type directory struct {
+	source  *Source
+	account Account
+	req     *model.Request
+	filter  filter
+	streams *streamSet
+	cells   []cell
+	taken   int64 // from the quota, for the cells
+}
+
+// buckets are how a range is divided: at times that are phase more than a multiple of step. Step 0 means that
+// it is not divided.
+type buckets struct{ step, phase int64 }
+
+// begins reports whether a bucket may begin at a time.
+func (b buckets) begins(t int64) bool { return b.step == 0 || floorMod(t, b.step) == b.phase }
+
+func floorMod(a, b int64) int64 {
+	if a %= b; a < 0 {
+		a += b
+	}
+	return a
+}
+
+// dividing returns the buckets for a range in which lines are read.
+func dividing(r model.TimeRange) buckets {
+	width := uint64(r.Max) - uint64(r.Min)
+	if width < uint64(leastBucket) {
+		return buckets{}
+	}
+	return buckets{step: rounded(max(width/linesBuckets+1, uint64(leastBucket)))}
+}
+
+// rounded rounds a width up to whole units, since VictoriaLogs reads durations as floating-point numbers.
+func rounded(width uint64) int64 {
+	for _, unit := range []time.Duration{time.Hour, time.Second, time.Millisecond} {
+		if u := uint64(unit); width >= u {
+			return int64((width + u - 1) / u * u)
+		}
+	}
+	return int64(width)
+}
+
+// counting returns the buckets for a range in which lines are counted, cell by cell.
+func counting(r model.TimeRange, c *model.TextCells) buckets {
+	if c.Step <= 0 || (uint64(r.Max)-uint64(r.Min))/uint64(c.Step) > maxCells {
+		return dividing(r)
+	}
+	return buckets{c.Step, floorMod(floorMod(c.Phase, c.Step)+1, c.Step)}
+}
+
+// read gathers the cells of a range.
+func (d *directory) read(ctx context.Context, r model.TimeRange, b buckets) error {
+	from := len(d.cells)
+	if err := d.ask(ctx, r, b); err != nil {
+		return err
+	}
+	added := d.cells[from:]
+	slices.SortFunc(added, func(x, y cell) int { return cmp.Or(cmp.Compare(x.bucket, y.bucket), x.Key.Compare(y.Key)) })
+	added = joined(added)
+	d.cells = d.cells[:from]
+	dense := int64(denseRows)
+	if d.req.Cells != nil {
+		dense = denseCounted
+	}
+	var again []model.TimeRange
+	for i := 0; i < len(added); {
+		n, rows, within := i, int64(0), added[i].TimeRange
+		for ; n < len(added) && added[n].bucket == added[i].bucket; n++ {
+			rows += added[n].rows
+			within = model.TimeRange{Min: min(within.Min, added[n].Min), Max: max(within.Max, added[n].Max)}
+		}
+		if next := dividing(within); rows > dense && next.step > 0 && (b.step == 0 || next.step < b.step) {
+			again = append(again, within)
+		} else {
+			d.cells = append(d.cells, added[i:n]...) // to the left of where it is
+		}
+		i = n
+	}
+	for _, r := range again {
+		if err := d.read(ctx, r, dividing(r)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// joined makes one cell of those of one stream in one bucket, which are of several streams of VictoriaLogs.
+func joined(cells []cell) []cell {
+	out := cells[:0]
+	for _, c := range cells {
+		if n := len(out); n > 0 && out[n-1].stream == c.stream && out[n-1].bucket == c.bucket {
+			o := &out[n-1]
+			o.rows, o.bytes, o.certain = o.rows+c.rows, o.bytes+c.bytes, false
+			o.TimeRange = model.TimeRange{Min: min(o.Min, c.Min), Max: max(o.Max, c.Max)}
+			continue
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// ask asks for the cells of a range. An offset of buckets is added in some versions and subtracted in others:
+// the first response tells.
+func (d *directory) ask(ctx context.Context, r model.TimeRange, b buckets) error {
+	from := len(d.cells)
+	for second := false; ; second = true {
+		added := d.source.addsOffset.Load()
+		wrong, err := d.askOnce(ctx, r, b, added)
+		if err != nil || !wrong {
+			return err
+		}
+		if second {
+			return fmt.Errorf("%w: VictoriaLogs at %s does not divide time as it was asked to", model.ErrCorrupt, d.source.client.url)
+		}
+		d.source.addsOffset.CompareAndSwap(added, !added)
+		d.cells = d.cells[:from]
+	}
+}
+
+func (d *directory) askOnce(ctx context.Context, r model.TimeRange, b buckets, addsOffset bool) (wrong bool, err error) {
+	text := d.filter.in(r) + " | stats by (_stream"
+	if b.step > 0 {
+		text += ", _time:" + strconv.FormatInt(b.step, 10) + "ns"
+		switch {
+		case b.phase == 0:
+		case addsOffset:
+			text += " offset " + strconv.FormatInt(b.phase, 10) + "ns"
+		default:
+			text += " offset -" + strconv.FormatInt(b.phase, 10) + "ns"
+		}
+	}
+	text += ") count() n, min(_time) lo, max(_time) hi, sum_len(_msg) bytes"
+	if d.req.Cells != nil {
+		text += ", count_uniq(_time) times"
+	}
+	err = d.source.client.query(ctx, d.account, kindDirectory, text, func(row []field) error {
+		if wrong {
+			return nil
+		}
+		c, ok := parseCell(row, b)
+		if !ok {
+			return fmt.Errorf("%w: VictoriaLogs at %s has sent a row of statistics that is not one: %s", model.ErrCorrupt, d.source.client.url, rowText(row))
+		}
+		if !b.begins(c.bucket) {
+			wrong = true
+			return nil
+		}
+		if c.stream, err = d.streams.add(valueOf(row, "_stream")); c.stream == nil || err != nil {
+			return err
+		}
+		if from := hides(d.req, c.Labels); c.Min < from {
+			if c.Max < from {
+				return nil
+			}
+			c.Min, c.certain = from, false
+		}
+		if err := d.req.Quota.TakeBytes(cellBytes); err != nil {
+			return err
+		}
+		d.taken += cellBytes
+		d.cells = append(d.cells, c)
+		return nil
+	})
+	return wrong, err
+}
+
+// parseCell reads a row of statistics.
+func parseCell(row []field, b buckets) (c cell, ok bool) {
+	number := func(name string, n *int64) bool {
+		v, err := strconv.ParseInt(string(valueOf(row, name)), 10, 64)
+		*n = v
+		return err == nil && v >= 0
+	}
+	if c.Min, ok = parseTime(valueOf(row, "lo")); !ok {
+		return c, false
+	}
+	if c.Max, ok = parseTime(valueOf(row, "hi")); !ok || c.Max < c.Min {
+		return c, false
+	}
+	if !number("n", &c.rows) || !number("bytes", &c.bytes) || c.rows == 0 {
+		return c, false
+	}
+	var times int64
+	c.certain = number("times", &times) && times == c.rows
+	if b.step > 0 {
+		if c.bucket, ok = parseTime(valueOf(row, "_time")); !ok {
+			return c, false
+		}
+	}
+	return c, true
+}
+
+// rowText shows a row in an error.
+func rowText(row []field) string {
+	text := ""
+	for _, f := range row {
+		text += fmt.Sprintf("%.40q:%.80q ", f.name, f.value)
+	}
+	return text[:min(len(text), maxErrorBytes)]
+}
+
+func (d *directory) release() {
+	d.streams.release()
+	_ = d.req.Quota.TakeBytes(-d.taken) // giving back does not fail
+	d.cells, d.taken = nil, 0
+}

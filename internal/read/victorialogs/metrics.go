@@ -1,0 +1,62 @@
+package victorialogs
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+)
+
+type metrics struct {
+	requests *prometheus.CounterVec
+	seconds  *prometheus.HistogramVec
+	bytes    prometheus.Counter
+	retries  prometheus.Counter
+	rows     prometheus.Counter
+	denied   prometheus.Counter
+	pushed   *prometheus.CounterVec
+}
+
+// The kinds of requests.
+const (
+	kindDirectory = "directory" // streams and numbers of lines in cells of time
+	kindLines     = "lines"
+	kindStreams   = "streams"
+)
+
+func newMetrics(r prometheus.Registerer, open func() bool) *metrics {
+	f := promauto.With(r)
+	f.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "shale_victorialogs_breaker_open",
+		Help: "1 while requests to VictoriaLogs are refused because the last ones failed, else 0.",
+	}, func() float64 {
+		if open() {
+			return 1
+		}
+		return 0
+	})
+	return &metrics{
+		requests: f.NewCounterVec(prometheus.CounterOpts{
+			Name: "shale_victorialogs_requests_total",
+			Help: "Requests to VictoriaLogs, by kind (directory, lines, streams) and outcome (ok, error, ended by the query, refused by the breaker).",
+		}, []string{"kind", "outcome"}),
+		seconds: f.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "shale_victorialogs_request_seconds", Help: "Time of requests to VictoriaLogs until their last row, by kind.",
+			Buckets: prometheus.ExponentialBuckets(0.001, 4, 9),
+		}, []string{"kind"}),
+		bytes: f.NewCounter(prometheus.CounterOpts{
+			Name: "shale_victorialogs_received_bytes_total", Help: "Bytes of responses of VictoriaLogs, decompressed.",
+		}),
+		retries: f.NewCounter(prometheus.CounterOpts{
+			Name: "shale_victorialogs_retries_total", Help: "Requests to VictoriaLogs that were sent again after a failure.",
+		}),
+		rows: f.NewCounter(prometheus.CounterOpts{
+			Name: "shale_victorialogs_lines_total", Help: "Log lines that were fetched from VictoriaLogs.",
+		}),
+		denied: f.NewCounter(prometheus.CounterOpts{
+			Name: "shale_victorialogs_denied_total", Help: "Requests of tenants that have no account in victorialogs.accounts.",
+		}),
+		pushed: f.NewCounterVec(prometheus.CounterOpts{
+			Name: "shale_victorialogs_decisions_total",
+			Help: "Parts of queries for VictoriaLogs, by what became of them: pushed down, partly pushed down, or local.",
+		}, []string{"decision"}),
+	}
+}

@@ -1,0 +1,156 @@
+package victorialogs_test
+
+import (
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/shaledb/shale/internal/read/logql/logqltest"
+)
+
+var recordAs = flag.String("record", "", "version of the server at -victorialogs, such as 1.52, whose responses are recorded in testdata")
+
+// exchange is a request and what a real server answered.
+type exchange struct{ Account, Query, Body string }
+
+func recordedData() []*logqltest.Dataset {
+	all := logqltest.Datasets(4, 24, 11)
+	for i := range all {
+		all[i] = asStored(all[i])
+	}
+	return all
+}
+
+func recordedQueries(d *logqltest.Dataset) []logqltest.Query {
+	g := logqltest.Generator{R: rand.New(rand.NewPCG(5, uint64(len(d.Name))))}
+	all := logqltest.Written(d)[:24]
+	for range 30 {
+		all = append(all, g.Query(d))
+	}
+	for _, text := range []string{`{app=~".+"}`, `{app=~"web|db", pod!~"p[12]"} |= "e"`, `{env!="prod", app!=""} | trace_id="t1"`} {
+		for _, forward := range []bool{true, false} {
+			all = append(all, logqltest.Query{Text: text, Start: logqltest.Begin - 1, End: logqltest.Begin + 2*logqltest.Span, Limit: 7, Forward: forward})
+		}
+	}
+	return all
+}
+
+// TestRecorded runs queries over recorded responses of real servers, and over Shale's own sources with the
+// same lines.
+func TestRecorded(t *testing.T) {
+	if *recordAs != "" {
+		record(t)
+	}
+	files, err := filepath.Glob("testdata/recorded-*.json.gz")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d files, %v", len(files), err)
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			known := map[exchange]string{}
+			for _, x := range load(t, file) {
+				known[exchange{Account: x.Account, Query: x.Query}] = x.Body
+			}
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				at := exchange{Account: r.Header.Get("AccountID") + ":" + r.Header.Get("ProjectID"), Query: r.FormValue("query")}
+				body, ok := known[at]
+				if !ok {
+					http.Error(w, "not recorded: "+at.Account+" "+at.Query, http.StatusNotFound)
+					return
+				}
+				io.WriteString(w, body)
+			}))
+			defer server.Close()
+			some := 0
+			for i, d := range recordedData() {
+				theirs, ours := engineOver(newSource(t, settings(t, server.URL, fmt.Sprint("7:", i)))), logqltest.InMemory(d)
+				for _, q := range recordedQueries(d) {
+					want := logqltest.Run(context.Background(), ours, logqltest.Tenant, &q)
+					got := logqltest.Run(context.Background(), theirs, logqltest.Tenant, &q)
+					if diff := logqltest.Diff(want, got, strings.Contains(q.Text, "sort")); diff != "" {
+						t.Errorf("%s: %s\n%s", d.Name, q.String(), diff)
+					}
+					if !want.Empty() && want.Error == "" {
+						some++
+					}
+				}
+			}
+			if some < 100 {
+				t.Errorf("only %d queries have a result", some)
+			}
+		})
+	}
+}
+
+func load(t *testing.T, file string) (all []exchange) {
+	f, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err == nil {
+		err = json.NewDecoder(z).Decode(&all)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// record runs the queries against the real server and writes down what it answered.
+func record(t *testing.T) {
+	var mu sync.Mutex
+	var all []exchange
+	seen := map[exchange]bool{}
+	account := uint32(time.Now().Unix())
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		query := r.FormValue("query")
+		project := r.Header.Get("ProjectID")
+		code, body := post(t, *realServer+r.URL.Path, fmt.Sprint(account, ":", project), "application/x-www-form-urlencoded", []byte(url.Values{"query": {query}}.Encode()))
+		if at := (exchange{Account: "7:" + project, Query: query}); code == http.StatusOK && !seen[at] {
+			seen[at] = true
+			at.Body = string(body)
+			all = append(all, at)
+		}
+		w.WriteHeader(code)
+		w.Write(body)
+	}))
+	defer proxy.Close()
+	for i, d := range recordedData() {
+		push(t, *realServer, fmt.Sprint(account, ":", i), d)
+		e := engineOver(newSource(t, settings(t, proxy.URL, fmt.Sprint("7:", i))))
+		for _, q := range recordedQueries(d) {
+			logqltest.Run(context.Background(), e, logqltest.Tenant, &q)
+		}
+	}
+	f, err := os.Create(filepath.Join("testdata", "recorded-"+*recordAs+".json.gz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	z, _ := gzip.NewWriterLevel(f, gzip.BestCompression)
+	err = json.NewEncoder(z).Encode(all)
+	for _, end := range []func() error{z.Close, f.Close} {
+		if e := end(); err == nil {
+			err = e
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}

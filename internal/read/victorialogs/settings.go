@@ -1,0 +1,136 @@
+package victorialogs
+
+import (
+	"fmt"
+	"maps"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/shaledb/shale/internal/model"
+)
+
+// Settings say where the server is, and which part of it each tenant sees. The tags make settings of the
+// fields: see package config.
+type Settings struct {
+	Source   Location `name:"source" default:"" placeholder:"victorialogs=URL" help:"A further source of log lines for LogQL: victorialogs=http://HOST:9428 is a VictoriaLogs server, or the vlselect of a cluster. Its lines and those of this process are answered together. Empty: none."`
+	Accounts Accounts `name:"victorialogs.accounts" default:"" placeholder:"TENANT=ACCOUNT[:PROJECT],..." help:"Which AccountID and ProjectID of VictoriaLogs each tenant reads, separated by commas. A tenant that is not in the list sees no line of VictoriaLogs. Empty: only the tenant anonymous does, that of account 0 and project 0."`
+	Requests int      `name:"victorialogs.max-requests" type:"count" default:"16" placeholder:"N" min:"1" max:"1024" help:"Most requests to VictoriaLogs at one time. Further ones wait."`
+}
+
+// Location is where a server is; the zero value is nowhere.
+type Location struct{ url string }
+
+const sourcePrefix = "victorialogs="
+
+// UnmarshalText reads the form victorialogs=URL.
+func (l *Location) UnmarshalText(text []byte) error {
+	if l.url = ""; len(text) == 0 {
+		return nil
+	}
+	at, ok := strings.CutPrefix(string(text), sourcePrefix)
+	if !ok {
+		return fmt.Errorf("%w: %q is not of the form victorialogs=URL", model.ErrInvalid, text)
+	}
+	u, err := url.Parse(at)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%w: the URL of VictoriaLogs: %v", model.ErrInvalid, err)
+	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+		return fmt.Errorf("%w: the URL of VictoriaLogs must begin with http:// or https:// and name a host: %q", model.ErrInvalid, u.Redacted())
+	case u.User != nil:
+		return fmt.Errorf("%w: the URL of VictoriaLogs must not hold credentials", model.ErrInvalid)
+	case u.RawQuery != "" || u.Fragment != "":
+		return fmt.Errorf("%w: the URL of VictoriaLogs must not have parameters: %q", model.ErrInvalid, at)
+	}
+	l.url = strings.TrimSuffix(u.String(), "/")
+	return nil
+}
+
+// MarshalText returns the form that UnmarshalText reads.
+func (l Location) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
+
+// String returns the form that UnmarshalText reads.
+func (l Location) String() string {
+	if l.url == "" {
+		return ""
+	}
+	return sourcePrefix + l.url
+}
+
+// Set reports whether there is a server.
+func (l Location) Set() bool { return l.url != "" }
+
+// Equal reports whether two locations are the same.
+func (l Location) Equal(o Location) bool { return l == o }
+
+// At returns the location of a server.
+func At(url string) Location { return Location{url} }
+
+// Account names a part of a VictoriaLogs server that is apart from all others.
+type Account struct{ ID, Project uint32 }
+
+// Accounts say which account a tenant reads. They never change.
+type Accounts struct{ of map[string]Account }
+
+// UnmarshalText reads a list such as "team-a=1:2,team-b=3".
+func (a *Accounts) UnmarshalText(text []byte) error {
+	if a.of = nil; len(text) == 0 {
+		return nil
+	}
+	of := map[string]Account{}
+	for _, item := range strings.Split(string(text), ",") {
+		tenant, id, ok := strings.Cut(item, "=")
+		if !ok {
+			return fmt.Errorf("%w: %q is not of the form TENANT=ACCOUNT[:PROJECT]", model.ErrInvalid, item)
+		}
+		if err := model.CheckTenant(tenant); err != nil {
+			return err
+		}
+		account, project, _ := strings.Cut(id, ":")
+		var all [2]uint32
+		for i, number := range []string{account, project} {
+			if i == 1 && !strings.Contains(id, ":") {
+				break
+			}
+			n, err := strconv.ParseUint(number, 10, 32)
+			if err != nil {
+				return fmt.Errorf("%w: %q has the number %q, which is not between 0 and 4294967295", model.ErrInvalid, item, number)
+			}
+			all[i] = uint32(n)
+		}
+		if _, twice := of[tenant]; twice {
+			return fmt.Errorf("%w: tenant %s has two accounts", model.ErrInvalid, tenant)
+		}
+		of[tenant] = Account{all[0], all[1]}
+	}
+	a.of = of
+	return nil
+}
+
+// MarshalText returns the form that UnmarshalText reads.
+func (a Accounts) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
+
+// String returns the list, by tenant.
+func (a Accounts) String() string {
+	var out []string
+	for _, tenant := range sortedKeys(a.of) {
+		x := a.of[tenant]
+		out = append(out, fmt.Sprintf("%s=%d:%d", tenant, x.ID, x.Project))
+	}
+	return strings.Join(out, ",")
+}
+
+// Equal reports whether two lists are the same.
+func (a Accounts) Equal(o Accounts) bool {
+	return (a.of == nil) == (o.of == nil) && maps.Equal(a.of, o.of)
+}
+
+// Of returns the account of a tenant, and whether it has one.
+func (a Accounts) Of(tenant string) (Account, bool) {
+	if a.of == nil {
+		return Account{}, tenant == model.DefaultTenant
+	}
+	x, ok := a.of[tenant]
+	return x, ok
+}

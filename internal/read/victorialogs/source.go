@@ -1,0 +1,238 @@
+package victorialogs
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/write/logs"
+)
+
+// Options build a Source.
+type Options struct {
+	Settings Settings
+	Seed     model.KeySeed
+	// Rules say what labels and levels lines get that lack them, as those that are received.
+	Rules      logs.Rules
+	Registerer prometheus.Registerer
+}
+
+// Source is a VictoriaLogs server as a source of lines. It is safe for concurrent use.
+type Source struct {
+	settings Settings
+	client   *client
+	metrics  *metrics
+	streams  *streamNames
+	derives  bool // service_name may be made of other labels
+	// addsOffset says that buckets of time begin at their offset after multiples of their width, not before.
+	addsOffset atomic.Bool
+}
+
+// New returns a Source. It does not ask the server.
+func New(o Options) *Source {
+	s := &Source{settings: o.Settings, streams: newStreamNames(o.Seed, o.Rules), derives: len(o.Rules.ServiceNames) > 0}
+	s.metrics = newMetrics(o.Registerer, func() bool { return s.client.breaker.open() })
+	s.client = newClient(&s.settings, s.metrics)
+	return s
+}
+
+// Close closes the connections.
+func (s *Source) Close() error {
+	s.client.close()
+	return nil
+}
+
+// account returns the account of a request, and whether there is anything for it.
+func (s *Source) account(req *model.Request) (Account, bool) {
+	if req.Signal != model.Logs || req.Range.Min > req.Range.Max {
+		return Account{}, false
+	}
+	a, ok := s.settings.Accounts.Of(req.Tenant)
+	if !ok {
+		s.metrics.denied.Inc()
+		req.Cost.Warnings.Add("lines of VictoriaLogs are left out: tenant " + req.Tenant + " has no account in victorialogs.accounts")
+		return a, false
+	}
+	// Nothing tells when a line arrives there, so that a response holds for this moment only.
+	req.Cost.Reach.Bound(noTime)
+	return a, true
+}
+
+// noTime is before all times.
+const noTime = -1 << 63
+
+// stream is a stream of labels, which may be several streams of VictoriaLogs.
+type stream struct {
+	*logs.Stream
+	spellings []string
+}
+
+// selected returns the streams of a request that have lines in its range, sorted by key.
+func (s *Source) selected(ctx context.Context, a Account, req *model.Request) ([]*stream, error) {
+	f := s.filterOf(req)
+	set := newStreamSet(s, req)
+	err := s.client.query(ctx, a, kindStreams, f.in(req.Range)+" | uniq by (_stream)", func(row []field) error {
+		_, err := set.add(valueOf(row, "_stream"))
+		return err
+	})
+	if err != nil {
+		set.release()
+		return nil, err
+	}
+	defer set.release()
+	return set.sorted(), nil
+}
+
+// Select returns the series of logs without rows.
+func (s *Source) Select(ctx context.Context, req *model.Request) ([]model.Cursor, error) {
+	a, ok := s.account(req)
+	if !ok {
+		return nil, nil
+	}
+	all, err := s.selected(ctx, a, req)
+	if err != nil {
+		return nil, err
+	}
+	return []model.Cursor{&seriesCursor{all: all, at: -1}}, nil
+}
+
+// LabelNames emits the names of the labels of the selected streams.
+func (s *Source) LabelNames(ctx context.Context, req *model.Request, emit func(name []byte) error) error {
+	return s.eachLabel(ctx, req, func(name, _ []byte) error { return emit(name) })
+}
+
+// LabelValues emits the values of one label of the selected streams.
+func (s *Source) LabelValues(ctx context.Context, req *model.Request, name string, emit func(value []byte) error) error {
+	return s.eachLabel(ctx, req, func(n, value []byte) error {
+		if string(n) != name {
+			return nil
+		}
+		return emit(value)
+	})
+}
+
+func (s *Source) eachLabel(ctx context.Context, req *model.Request, visit func(name, value []byte) error) error {
+	a, ok := s.account(req)
+	if !ok {
+		return nil
+	}
+	all, err := s.selected(ctx, a, req)
+	if err != nil {
+		return err
+	}
+	for _, st := range all {
+		for name, value, rest, ok := st.Labels.Next(); ok; name, value, rest, ok = rest.Next() {
+			if err := visit(name, value); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// streamSet gathers the streams of a request.
+type streamSet struct {
+	source *Source
+	req    *model.Request
+	of     map[string]*stream // by spelling; nil: not wanted
+	by     map[model.Key]*stream
+	bytes  int64
+}
+
+func newStreamSet(s *Source, req *model.Request) *streamSet {
+	return &streamSet{source: s, req: req, of: map[string]*stream{}, by: map[model.Key]*stream{}}
+}
+
+// streamBytes is about what a stream takes in memory besides its labels and its spelling.
+const streamBytes = 300
+
+// add returns the stream of a spelling, or nil if the request does not want it.
+func (t *streamSet) add(spelling []byte) (*stream, error) {
+	st, known := t.of[string(spelling)]
+	if known {
+		return st, nil
+	}
+	found, err := t.source.streams.of(spelling)
+	if err != nil {
+		return nil, err
+	}
+	size := int64(len(spelling)) + streamBytes
+	if found != nil {
+		size += int64(len(found.Labels))
+	}
+	if err := t.req.Quota.TakeBytes(size); err != nil {
+		return nil, err
+	}
+	t.bytes += size
+	own := string(spelling)
+	if found == nil || !matches(t.req.Matchers, found.Labels) {
+		t.of[own] = nil
+		return nil, nil
+	}
+	if st = t.by[found.Key]; st == nil {
+		st = &stream{Stream: found}
+		t.by[found.Key] = st
+	} else if !bytes.Equal(st.Labels, found.Labels) {
+		return nil, fmt.Errorf("%w: the streams %s and %s have the same key", model.ErrCorrupt, st.Labels, found.Labels)
+	}
+	st.spellings = append(st.spellings, own)
+	t.of[own] = st
+	return st, nil
+}
+
+// lookUp returns the stream of a spelling that was added, or nil.
+func (t *streamSet) lookUp(spelling string) *stream { return t.of[spelling] }
+
+func (t *streamSet) sorted() []*stream {
+	all := make([]*stream, 0, len(t.by))
+	for _, st := range t.by {
+		all = append(all, st)
+	}
+	slices.SortFunc(all, func(a, b *stream) int { return a.Key.Compare(b.Key) })
+	return all
+}
+
+func (t *streamSet) release() {
+	_ = t.req.Quota.TakeBytes(-t.bytes) // giving back does not fail
+	t.bytes = 0
+}
+
+func matches(all []model.Matcher, l model.Labels) bool {
+	for i := range all {
+		if !all[i].Match(string(l.Get(all[i].Name))) {
+			return false
+		}
+	}
+	return true
+}
+
+// seriesCursor walks streams without their lines.
+type seriesCursor struct {
+	all []*stream
+	at  int
+}
+
+func (c *seriesCursor) Next(context.Context) bool {
+	c.at++
+	return c.at < len(c.all)
+}
+
+func (c *seriesCursor) Key() model.Key                                { return c.all[c.at].Key }
+func (c *seriesCursor) Labels() model.Labels                          { return c.all[c.at].Labels }
+func (c *seriesCursor) AppendRows(context.Context, *model.Rows) error { return nil }
+func (c *seriesCursor) Order() uint64                                 { return 0 }
+func (c *seriesCursor) Err() error                                    { return nil }
+func (c *seriesCursor) Close() error                                  { return nil }
+
+// hides returns the time before which retention hides rows of a stream.
+func hides(req *model.Request, l model.Labels) int64 {
+	if !req.Horizon.MayHide(req.Range.Min) {
+		return req.Range.Min
+	}
+	return max(req.Range.Min, req.Horizon.Before(l))
+}

@@ -1,0 +1,95 @@
+package victorialogs
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+
+	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/write/logs"
+)
+
+// streamNames turns streams as VictoriaLogs spells them, such as {app="web",service.name="x"}, into labels.
+// They get what a receiver of Shale would have made of them: names of letters, digits and underscores, and
+// service_name. It is safe for concurrent use.
+type streamNames struct {
+	cache *logs.Streams
+	rules logs.Rules
+}
+
+func newStreamNames(seed model.KeySeed, rules logs.Rules) *streamNames {
+	// What is stored is shown, however long it is.
+	rules.LabelLimits, rules.Limits = logs.LabelLimits{}, logs.Limits{}
+	return &streamNames{logs.NewStreams(seed, logs.StreamCacheBytes), rules}
+}
+
+// of returns the stream of a spelling. It is nil for a stream without labels, which no selector of LogQL can
+// select.
+func (s *streamNames) of(spelling []byte) (*logs.Stream, error) {
+	st := s.cache.Get(&s.rules, spelling, readStream)
+	switch {
+	case st.Reason == "":
+		return st, nil
+	case string(spelling) == "{}" || len(spelling) == 0:
+		return nil, nil
+	}
+	return nil, fmt.Errorf("%w: VictoriaLogs has the stream %.*q, which cannot be shown as labels: %s", model.ErrCorrupt, maxErrorBytes, spelling, st.Why)
+}
+
+// readStream reads the labels of a stream as VictoriaLogs spells it.
+func readStream(spelling []byte, lb *model.LabelsBuilder) error {
+	var names logs.Metadata
+	return eachStreamField(spelling, func(name, value []byte) error {
+		names.Reset()
+		name, err := names.Sanitize(name)
+		if err != nil {
+			return err
+		}
+		lb.Add(bytes.Clone(name), value)
+		return nil
+	})
+}
+
+// fieldsOf returns the fields of a stream as they are in VictoriaLogs, with the bytes of their own.
+func fieldsOf(spelling []byte) (all []field, err error) {
+	err = eachStreamField(spelling, func(name, value []byte) error {
+		all = append(all, field{bytes.Clone(name), bytes.Clone(value)})
+		return nil
+	})
+	return all, err
+}
+
+func eachStreamField(spelling []byte, visit func(name, value []byte) error) error {
+	malformed := fmt.Errorf("%w: malformed stream %.*q", model.ErrInvalid, maxErrorBytes, spelling)
+	if len(spelling) == 0 { // a row without a stream
+		return nil
+	}
+	if len(spelling) < 2 || spelling[0] != '{' || spelling[len(spelling)-1] != '}' {
+		return malformed
+	}
+	for s := spelling[1 : len(spelling)-1]; len(s) > 0; {
+		eq := bytes.Index(s, []byte(`="`))
+		if eq <= 0 {
+			return malformed
+		}
+		quoted, err := strconv.QuotedPrefix(string(s[eq+1:]))
+		if err != nil {
+			return malformed
+		}
+		value, err := strconv.Unquote(quoted)
+		if err != nil {
+			return malformed
+		}
+		if err := visit(s[:eq], []byte(value)); err != nil {
+			return err
+		}
+		if s = s[eq+1+len(quoted):]; len(s) == 0 {
+			break
+		}
+		if s[0] != ',' || len(s) == 1 {
+			return malformed
+		}
+		s = s[1:]
+	}
+	return nil
+}
