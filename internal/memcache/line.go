@@ -37,34 +37,36 @@ type line struct {
 
 // get returns the connection. It dials if there is none, and waits until the deadline for that.
 func (l *line) get(ctx context.Context, deadline time.Time) (*pipe.Conn, error) {
-	l.mu.Lock()
-	if l.conn != nil && l.conn.Err() == nil {
-		defer l.mu.Unlock()
-		return l.conn, nil
-	}
-	if l.dialed == nil {
-		if err := l.redial(); err != nil {
-			l.mu.Unlock()
-			return nil, err
-		}
-	}
-	dialed := l.dialed
-	l.mu.Unlock()
 	wait := time.NewTimer(time.Until(deadline))
 	defer wait.Stop()
-	select {
-	case <-dialed:
-	case <-wait.C:
-		return nil, pipe.ErrTimeout
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	for {
+		conn, dialed, err := l.now()
+		if conn != nil || err != nil {
+			return conn, err
+		}
+		select {
+		case <-dialed:
+		case <-wait.C:
+			return nil, pipe.ErrTimeout
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
 	}
+}
+
+// now returns the connection, or why there is none, or what is closed when a dial has ended. By then, the new
+// connection may be broken already, and another goroutine may dial again.
+func (l *line) now() (conn *pipe.Conn, dialed chan struct{}, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.conn == nil {
-		return nil, l.err
+	switch {
+	case l.dialed != nil:
+		return nil, l.dialed, nil
+	case l.conn != nil && l.conn.Err() == nil:
+		return l.conn, nil, nil
 	}
-	return l.conn, nil
+	err = l.redial()
+	return nil, l.dialed, err
 }
 
 // redial begins to dial, unless the last attempt was a moment ago. The caller holds the lock.
