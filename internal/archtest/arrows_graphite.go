@@ -57,7 +57,7 @@ func graphiteRooms() []room {
 			"read/graphite/attime": intervals, "read/graphite/function": isRow, "read/graphite/series": computes,
 		}, "a family of functions sees only its arguments"},
 		{"read/graphite/function/choose", map[string]string{
-			"read/graphite/function": isRow, "read/graphite/series": computes,
+			"read/graphite/attime": intervals, "read/graphite/function": isRow, "read/graphite/series": computes,
 		}, "a family of functions sees only its arguments"},
 		{"read/graphite/function/combine", map[string]string{
 			"read/graphite/function": isRow, "read/graphite/series": computes,

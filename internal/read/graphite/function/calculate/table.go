@@ -17,7 +17,33 @@ func Functions() []*function.Function {
 	row := func(name, help string, body function.Body, params ...function.Param) *function.Function {
 		return &function.Function{Name: name, Group: function.Calculate, Help: help, Call: body, Params: append([]function.Param{list}, params...)}
 	}
+	alpha := function.Param{Name: "alpha", Type: function.Float, Required: true, Suggestions: []any{0.1, 0.5, 0.7}}
+	interval := function.Param{Name: "interval", Type: function.Interval, Required: true, Suggestions: []any{"10min", "1h", "1d"}}
+	method := function.Param{Name: "method", Type: function.String, Required: true, Default: "above", Options: []any{"above", "aboveOrEqual", "below", "belowOrEqual"}}
+	value := function.Param{Name: "value", Type: function.Float, Required: true, Default: 0.0}
+	windows := []function.Param{
+		{Name: "timeShiftUnit", Type: function.Interval, Required: true, Default: "1d", Suggestions: []any{"1h", "6h", "12h", "1d", "2d", "7d", "14d", "30d"}},
+		{Name: "timeShiftStart", Type: function.Integer, Required: true, Default: int64(0)}, {Name: "timeShiftEnd", Type: function.Integer, Required: true, Default: int64(7)},
+		{Name: "maxAbsentPercent", Type: function.Float}, {Name: "minAvg", Type: function.Float},
+	}
+	const weightedHelp = "Averages values with weights that fall with their age, from the first value of the graph on."
 	return []*function.Function{
+		extra(row("baseline", "Takes the median of the same times of several earlier days, hours or weeks.", baseline(false), windows...)),
+		extra(row("baselineAberration", "Divides values by the median of the same times of several earlier days, hours or weeks.", baseline(true), windows...)),
+		extra(row("ewma", weightedHelp, function.Each(weighted), alpha)),
+		extra(row("exponentialWeightedMovingAverage", weightedHelp, function.Each(weighted), alpha)),
+		{
+			Name: "pearson", Group: function.Calculate, Extra: true, Help: "Correlates two series over a moving window of points, by Pearson's formula.", Call: pearson,
+			Params: []function.Param{
+				{Name: "seriesA", Type: function.SeriesList, Required: true}, {Name: "seriesB", Type: function.SeriesList, Required: true},
+				{Name: "windowSize", Type: function.Integer, Required: true},
+			},
+		},
+		extra(row("polyfit", "Draws the polynomial of a degree that fits the values best, and some time beyond them.", polyfit,
+			function.Param{Name: "degree", Type: function.Integer, Default: int64(1), Absent: true}, function.Param{Name: "offset", Type: function.Interval, Default: "0d", Absent: true})),
+		extra(row("slo", "Takes the share of the values in each interval that are above or below a bound.", objective(false), interval, method, value)),
+		extra(row("sloErrorBudget", "Shows by how many seconds of each interval the share of values above or below a bound is more than an objective.", objective(true),
+			interval, method, value, function.Param{Name: "objective", Type: function.Float, Required: true, Default: 0.9999})),
 		row("aggregateLine", "Draws an aggregation of each series as a line.", aggregateLine, average, function.Param{Name: "keepStep", Type: function.Boolean, Default: false}),
 		row("exponentialMovingAverage", "Averages values with weights that fall with their age.", exponential, size),
 		row("holtWintersAberration", "Shows by how much values leave the bands around the forecast of Holt and Winters.", aberration, delta, bootstrap, season),
@@ -37,4 +63,10 @@ func Functions() []*function.Function {
 			function.Param{Name: "points", Type: function.Integer, Required: true},
 			function.Param{Name: "windowTolerance", Type: function.Float, Default: 0.1}),
 	}
+}
+
+// extra marks a function that graphite-web does not have.
+func extra(f *function.Function) *function.Function {
+	f.Extra = true
+	return f
 }

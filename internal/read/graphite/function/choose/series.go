@@ -189,6 +189,19 @@ func removeEmpty(c *function.Call) (any, error) {
 	})
 }
 
+// removeZero leaves out the series without values other than 0, or with less than a share of them.
+func removeZero(c *function.Call) (any, error) {
+	return keep(c, c.List(0), func(s *series.Series) (bool, error) {
+		n := 0
+		for _, v := range s.Values {
+			if !series.IsNull(v) && v != 0 {
+				n++
+			}
+		}
+		return n > 0 && series.Enough(n, float64(len(s.Values)), c.Share(1, 0)), nil
+	})
+}
+
 // unique keeps the first series of each name.
 func unique(c *function.Call) (any, error) {
 	seen := map[string]struct{}{}

@@ -20,7 +20,23 @@ func Functions() []*function.Function {
 		f.Group = group
 		return f
 	}
+	basis := function.Param{Name: "basis", Type: function.Float, Required: true}
+	interval := function.Param{Name: "interval", Type: function.IntOrInterval, Default: int64(0)}
 	return []*function.Function{
+		extra(row("highestMin", "Keeps the n series with the greatest least values, the greatest first.", extreme("min", true), loose)),
+		extra(row("lowestMax", "Keeps the n series whose greatest values are the least, the least first.", extreme("max", false), loose)),
+		extra(row("lowestMin", "Keeps the n series with the least values, the least first.", extreme("min", false), loose)),
+		extra(row("removeZeroSeries", "Leaves out the series without values other than 0, or with less than a share of them.", removeZero, function.Param{Name: "xFilesFactor", Type: function.Float})),
+		extra(row("tukeyAbove", "Keeps the n series with the most values far above those of all series together.", outliers(true), basis, n, interval)),
+		extra(row("tukeyBelow", "Keeps the n series with the most values far below those of all series together.", outliers(false), basis, n, interval)),
+		{
+			Name: "pearsonClosest", Group: function.FilterSeries, Extra: true, Call: pearsonClosest,
+			Help: "Keeps the n series that go most like a single one, by Pearson's correlation.",
+			Params: []function.Param{
+				{Name: "series", Type: function.SeriesList, Required: true}, list, n,
+				{Name: "direction", Type: function.String, Default: "abs", Options: []any{"abs", "pos", "neg"}},
+			},
+		},
 		row("averageAbove", "Keeps the series whose average is above n.", when("average", ">"), bound),
 		row("averageBelow", "Keeps the series whose average is at most n, or that have no values.", when("average", "<="), bound),
 		row("averageOutsidePercentile", "Keeps the series whose average is not between the n-th percentile of all averages and the opposite one.", averageOutside, bound),
@@ -63,4 +79,10 @@ func Functions() []*function.Function {
 			function.Param{Name: "natural", Type: function.Boolean, Default: false}, descending)),
 		in(function.Sorting, row("sortByTotal", "Sorts by the sums of values, the greatest first.", sortByTotal)),
 	}
+}
+
+// extra marks a function that graphite-web does not have.
+func extra(f *function.Function) *function.Function {
+	f.Extra = true
+	return f
 }

@@ -1,6 +1,7 @@
 package combine
 
 import (
+	"math"
 	"strings"
 
 	"github.com/shaledb/shale/internal/read/graphite/function"
@@ -157,6 +158,36 @@ func pairs(c *function.Call, name string, xff float64) (any, error) {
 
 func pairsBy(name string) function.Body {
 	return func(c *function.Call) (any, error) { return pairs(c, name, c.XFF) }
+}
+
+// powerPairs raises each series of the first list to the power of the one at its place in the second, or of
+// its only one.
+func powerPairs(c *function.Call) (any, error) {
+	first, second := c.List(0), c.List(1)
+	if len(second) != len(first) && len(second) != 1 {
+		return nil, c.Errorf("expected as many exponents as series, or one, found %d and %d", len(second), len(first))
+	}
+	out := make(series.List, 0, len(first))
+	for i, s := range first {
+		list, grid, err := series.Normalize(series.List{s, second[min(i, len(second)-1)]})
+		if err != nil {
+			return nil, err
+		}
+		base, exponent := list[0], list[1]
+		values := series.Nulls(min(len(base.Values), len(exponent.Values)))
+		if err := c.Check(len(values)); err != nil {
+			return nil, err
+		}
+		for j := range values {
+			if b, e := base.Values[j], exponent.Values[j]; !series.IsNull(b) && !series.IsNull(e) {
+				values[j] = math.Pow(b, e)
+			}
+		}
+		d := base.Derive("powSeries("+s.Name+","+exponent.Name+")", values)
+		d.Start, d.End, d.Step = grid.Start, grid.End, grid.Step
+		out = append(out, d)
+	}
+	return out, nil
 }
 
 func aggregatePairs(c *function.Call) (any, error) {

@@ -59,7 +59,7 @@ func sums() []*function.Function {
 	}
 }
 
-// ratios are functions of two lists.
+// ratios are functions of two lists, and one of values.
 func ratios() []*function.Function {
 	const percentHelp = "Shows each series as a percentage of a total: the sum of all series, a number, one series, or one total for each group of nodes."
 	list := function.List()
@@ -72,6 +72,10 @@ func ratios() []*function.Function {
 		},
 		{Name: "asPercent", Aggregator: true, Params: percentParams, Help: percentHelp, Call: asPercent},
 		{Name: "pct", Aggregator: true, Params: percentParams, Help: percentHelp, Call: asPercent},
+		{
+			Name: "countValues", Extra: true, Help: "Shows how many series have each whole number at each time.", Call: countValues,
+			Params: []function.Param{list, {Name: "valuesLimit", Type: function.Integer, Default: int64(32)}},
+		},
 		{Name: "diffSeriesLists", Aggregator: true, Params: two, Help: "Subtracts from each series of the first list the one at its place in the second.", Call: pairsBy("diff")},
 		{
 			Name: "divideSeries", Params: []function.Param{
@@ -84,6 +88,11 @@ func ratios() []*function.Function {
 			}, Help: "Divides each series of the first list by the one at its place in the second.", Call: divideLists,
 		},
 		{Name: "multiplySeriesLists", Aggregator: true, Params: two, Help: "Multiplies each series of the first list by the one at its place in the second.", Call: pairsBy("multiply")},
+		{
+			Name: "powSeriesLists", Extra: true, Call: powerPairs, Params: []function.Param{
+				{Name: "sourceSeriesList", Type: function.SeriesList, Required: true}, {Name: "factorSeriesList", Type: function.SeriesList, Required: true},
+			}, Help: "Raises each series of the first list to the power of the one at its place in the second, or of its only one.",
+		},
 		{Name: "sumSeriesLists", Aggregator: true, Params: two, Help: "Adds to each series of the first list the one at its place in the second.", Call: pairsBy("sum")},
 		{
 			Name: "weightedAverage", Params: []function.Param{

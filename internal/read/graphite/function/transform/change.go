@@ -75,6 +75,33 @@ func integral(_ *function.Call, s *series.Series) (*series.Series, error) {
 	})), nil
 }
 
+// integralWithReset adds up values, and begins again at 0 wherever another series is not 0.
+func integralWithReset(c *function.Call) (any, error) {
+	if len(c.List(1)) != 1 {
+		return nil, c.Errorf("the second argument must be a single series, found %d", len(c.List(1)))
+	}
+	reset := c.List(1)[0]
+	return function.Each(func(c *function.Call, s *series.Series) (*series.Series, error) {
+		if s.Step != reset.Step || len(s.Values) != len(reset.Values) {
+			return nil, c.Errorf("%s and %s have different steps", s.Name, reset.Name)
+		}
+		sum, out := 0.0, make([]float64, len(s.Values))
+		for i, v := range s.Values {
+			switch r := reset.Values[i]; {
+			case series.IsNull(v):
+				out[i] = v
+				continue
+			case !series.IsNull(r) && r != 0:
+				sum = 0
+			default:
+				sum += v
+			}
+			out[i] = sum
+		}
+		return s.Derive("integralWithReset("+s.Name+","+reset.Name+")", out), nil
+	})(c)
+}
+
 // integralByInterval adds up values from the start of each interval, which begin at the start of the window.
 func integralByInterval(c *function.Call) (any, error) {
 	interval, err := attime.ParseOffset(c.Text(1))

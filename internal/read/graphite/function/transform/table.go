@@ -28,6 +28,12 @@ func loose(p function.Param) function.Param {
 	return p
 }
 
+// extra marks a function that graphite-web does not have.
+func extra(f *function.Function) *function.Function {
+	f.Extra = true
+	return f
+}
+
 // Functions are the rows of this family.
 func Functions() []*function.Function {
 	table := append(arithmetic(), overTime()...)
@@ -92,6 +98,8 @@ func overTime() []*function.Function {
 		timeHelp = "Shows the Unix time at each step."
 		sinHelp  = "Shows the sine of the Unix time at each step."
 		walkHelp = "Shows a random walk that starts at 0."
+
+		lowPassHelp = "Leaves out the high frequencies of a spectrum, which fft makes."
 	)
 	return []*function.Function{
 		row("compressPeriodicGaps", "Gives a series that has a value only every few steps a longer step.", function.Each(compress)),
@@ -110,6 +118,12 @@ func overTime() []*function.Function {
 		row("timeSlice", "Leaves out values before a time and after another one.", timeSlice, required("startSliceAt", function.Date), optional("endSliceAt", function.Date, "now")),
 		row("timeStack", "Shows the series of several earlier times.", timeStack, suggest(optional("timeShiftUnit", function.Interval, "1d"), shifts...), loose(optional("timeShiftStart", function.Integer, int64(0))), loose(optional("timeShiftEnd", function.Integer, int64(7)))),
 		row("transformNull", "Fills gaps with a number, or only where reference series have values.", transformNull, optional("default", function.Float, int64(0)), param("referenceSeries", function.SeriesList)),
+		extra(row("fft", "Shows the magnitudes and phases of the frequencies of each series.", spectrum, function.Param{Name: "mode", Type: function.String, Default: "both", Options: []any{"abs", "phase", "both", "all"}})),
+		extra(row("heatMap", "Subtracts from each series the one that is the next smaller, for counters of buckets that contain the smaller ones.", heatMap)),
+		extra(row("ifft", "Makes series of the magnitudes and phases of frequencies.", inverseSpectrum, param("phaseSeriesList", function.SeriesList))),
+		extra(row("integralWithReset", "Adds up values from the start, and from wherever another series is not 0.", integralWithReset, required("resettingSeries", function.SeriesList))),
+		extra(row("lowPass", lowPassHelp, function.Each(lowPass), required("cutPercent", function.Float))),
+		extra(row("lpf", lowPassHelp, function.Each(lowPass), required("cutPercent", function.Float))),
 		made("identity", "Shows the Unix time at each minute.", identity, function.Calculate),
 		made("randomWalk", walkHelp, randomWalk, function.Special, step),
 		made("randomWalkFunction", walkHelp, randomWalk, function.Special, step),
