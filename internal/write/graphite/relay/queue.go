@@ -66,8 +66,10 @@ type Queue struct {
 	// pending is what is in no file yet.
 	pending       []byte
 	pendingPoints int64
-	// writing is how many points are being written: they are neither pending nor durable.
-	writing     int64
+	// writing is how many points are being written, and writingBytes their bytes: they are neither pending nor
+	// durable.
+	writing, writingBytes int64
+
 	began       time.Time // when the first point of the lot that grows came; zero: it has none
 	grows       lot
 	next        uint64 // number
@@ -159,7 +161,7 @@ func (q *Queue) refuses(need int64) string {
 	switch {
 	case q.closed:
 		return removed
-	case q.readyBytes+q.grows.bytes+int64(len(q.pending))+need > q.most:
+	case q.readyBytes+q.grows.bytes+q.writingBytes+int64(len(q.pending))+need > q.most:
 		return full
 	case len(q.pending) >= 2*mostPending:
 		return disk
@@ -212,11 +214,11 @@ func (q *Queue) flush() error {
 		return nil
 	}
 	entries := q.pending
-	q.pending, q.pendingPoints, q.writing = q.spare[:0], 0, points
+	q.pending, q.pendingPoints, q.writing, q.writingBytes = q.spare[:0], 0, points, int64(len(entries))
 	q.mu.Unlock()
 	err := q.write(entries, points)
 	q.mu.Lock()
-	q.writing = 0
+	q.writing, q.writingBytes = 0, 0
 	if err != nil {
 		entries = append(entries, q.pending...)
 		q.pending, q.pendingPoints, entries = entries, q.pendingPoints+points, q.pending
