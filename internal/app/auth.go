@@ -34,9 +34,10 @@ func refuseOpenDoors(c *config.Config) error {
 	}
 	for _, l := range [...][2]string{
 		{"graphite-listen", c.GraphiteListen}, {"graphite-pickle-listen", c.GraphitePickleListen}, {"graphite-protobuf-listen", c.GraphiteProtobufListen},
+		{"graphite-cache-query-listen", c.GraphiteCacheListen},
 	} {
 		if l[1] != "" && isReachable(l[1]) {
-			return fmt.Errorf("%w: %s: other machines may reach %s, and Graphite's protocol has no authentication: listen on 127.0.0.1, use graphite-tls-listen, or accept that anyone may write by %s",
+			return fmt.Errorf("%w: %s: other machines may reach %s, and Graphite's protocol has no authentication: listen on 127.0.0.1, use graphite-tls-listen, or accept that anyone may use it by %s",
 				model.ErrInvalid, l[0], l[1], accept)
 		}
 	}

@@ -2,11 +2,13 @@ package app
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/shaledb/shale/internal/api"
+	"github.com/shaledb/shale/internal/api/carbonlink"
 	graphiteapi "github.com/shaledb/shale/internal/api/graphite"
 	"github.com/shaledb/shale/internal/config"
 	"github.com/shaledb/shale/internal/model"
@@ -58,10 +60,46 @@ func eventTimes(reader *events.Reader) func(context.Context, *graphite.Query, in
 	}
 }
 
-// graphiteOptions connects Graphite's API to an open store. Events are lines.
-func graphiteOptions(found *names.Finder, e *Engine, files *policies, lines events.Lines, shared api.Options) graphiteapi.Options {
-	reader := &events.Reader{Lines: lines}
+// newGraphiteEngine returns what evaluates targets over an open store.
+func newGraphiteEngine(found *names.Finder, e *Engine, files *policies, reader *events.Reader) *graphite.Engine {
 	of := func() func(string) (policy.Policy, error) { return files.Policies().Of }
-	engine := graphite.New(graphite.Options{Read: e.Querier(), Finder: nameFinder{found}, Policies: of, Events: eventTimes(reader)})
+	return graphite.New(graphite.Options{Read: e.Querier(), Finder: nameFinder{found}, Policies: of, Events: eventTimes(reader)})
+}
+
+// graphiteOptions connects Graphite's API to an open store. Events are lines.
+func graphiteOptions(found *names.Finder, engine *graphite.Engine, reader *events.Reader, shared api.Options) graphiteapi.Options {
 	return graphiteapi.Options{Options: shared, Names: found, Tags: engine, Functions: graphiteapi.Described(graphite.Table()), Render: engine, Events: reader}
+}
+
+// freshPoints answers queries of the cache of carbon, with points of the default tenant.
+type freshPoints struct {
+	*graphite.Engine
+	limits api.Limits
+	pool   *model.QueryPool
+}
+
+// recent is how far back these answers go. A carbon-cache that is not overloaded writes points within
+// minutes.
+const recent = time.Hour
+
+// Points is [carbonlink.Source.Points].
+func (f freshPoints) Points(ctx context.Context, path string) ([]int64, []float64, error) {
+	l := f.limits
+	quota := &model.Quota{MaxSeries: l.MaxSeries, MaxSamples: l.MaxSamples, MaxBytes: l.MaxBytes, Pool: f.pool}
+	defer quota.Release()
+	now := time.Now().UTC()
+	return f.Engine.Points(ctx, &graphite.Query{
+		Tenant: model.DefaultTenant, From: now.Add(-recent).Unix(), Until: now.Unix(), Now: now, Quota: quota, Cost: &model.Cost{},
+	}, path)
+}
+
+// listenCarbonlink answers queries of the cache of carbon, if a setting asks for it.
+func listenCarbonlink(c *config.Config, engine *graphite.Engine, pool *model.QueryPool, registry *prometheus.Registry, log *slog.Logger) (*carbonlink.Server, error) {
+	if c.GraphiteCacheListen == "" {
+		return nil, nil
+	}
+	return carbonlink.Listen(carbonlink.Options{
+		Listen: c.GraphiteCacheListen, Source: freshPoints{engine, c.Query, pool}, MaxConnections: c.Connections, Timeout: c.Query.Timeout,
+		Registerer: registry, Logger: log,
+	})
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/shaledb/shale/internal/api/admin"
+	"github.com/shaledb/shale/internal/api/carbonlink"
 	graphiteapi "github.com/shaledb/shale/internal/api/graphite"
 	"github.com/shaledb/shale/internal/api/loki"
 	"github.com/shaledb/shale/internal/api/prom"
@@ -20,6 +21,7 @@ import (
 	"github.com/shaledb/shale/internal/auth/certs"
 	"github.com/shaledb/shale/internal/config"
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/read/graphite/events"
 	"github.com/shaledb/shale/internal/read/graphite/names"
 	"github.com/shaledb/shale/internal/write/graphite"
 	"github.com/shaledb/shale/internal/write/promwrite"
@@ -36,8 +38,10 @@ type doorkeepers struct {
 type servers struct {
 	http     *listener
 	graphite *graphite.Listener
-	policies *policies
-	carbon   carbon
+	// carbonlink answers queries of the cache of carbon; nil: it is off.
+	carbonlink *carbonlink.Server
+	policies   *policies
+	carbon     carbon
 	// stopElections saves which replicas are elected; nil before the store is open.
 	stopElections func()
 	doorkeepers
@@ -182,7 +186,12 @@ func (s *servers) mount(c config.Config, e *Engine, registry *prometheus.Registr
 	s.http.logs = loki.New(lines)
 	s.http.logs.Routes(mux)
 	s.http.names = newFinder(&c, e, shared.Pool, registry)
-	graphiteapi.New(graphiteOptions(s.http.names, e, s.policies, lines.Engine, shared)).Routes(mux)
+	reader := &events.Reader{Lines: lines.Engine}
+	engine := newGraphiteEngine(s.http.names, e, s.policies, reader)
+	graphiteapi.New(graphiteOptions(s.http.names, engine, reader, shared)).Routes(mux)
+	if s.carbonlink, err = listenCarbonlink(&c, engine, shared.Pool, registry, log); err != nil {
+		return err
+	}
 	if err := mux.unknown(); err != nil {
 		return err
 	}
@@ -213,6 +222,9 @@ func (s *servers) drain() error {
 		errs = append(errs, s.graphite.Close())
 		s.graphite = nil
 	}
+	if s.carbonlink != nil {
+		errs = append(errs, s.carbonlink.Close())
+	}
 	// The server does not know the connections that follow lines.
 	errs = append(errs, s.http.closeLogs())
 	s.http.drain(s.http.server)
@@ -232,6 +244,9 @@ func (s *servers) close() error {
 	var errs []error
 	if s.graphite != nil {
 		errs = append(errs, s.graphite.Close())
+	}
+	if s.carbonlink != nil {
+		errs = append(errs, s.carbonlink.Close())
 	}
 	errs = append(errs, s.carbon.close(), s.http.server.Close(), s.http.closeLogs())
 	if s.policies != nil {

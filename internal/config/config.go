@@ -36,6 +36,7 @@ type Config struct {
 	// Pickles need their own port, since no mark tells them from lines.
 	GraphitePickleListen string `name:"graphite-pickle-listen" default:"127.0.0.1:2004" placeholder:"HOST:PORT" help:"TCP address for Graphite pickles, which carbon relays send. Empty: off."`
 
+	GraphiteCacheListen    string `name:"graphite-cache-query-listen" default:"" placeholder:"HOST:PORT" help:"TCP address for queries of the cache of carbon, which graphite-web sends for points that are not in whisper files yet, such as 127.0.0.1:7002. Empty: off."`
 	GraphiteProtobufListen string `name:"graphite-protobuf-listen" default:"" placeholder:"HOST:PORT" help:"TCP address for Graphite points as protobuf messages of carbon, such as 127.0.0.1:2005. Empty: off."`
 	GraphiteProxyProtocol  Switch `name:"graphite-proxy-protocol" default:"off" placeholder:"on|off" help:"Take the address of a Graphite sender over TCP from the PROXY protocol (version 1 or 2) that a proxy such as HAProxy speaks. Connections without it are closed."`
 

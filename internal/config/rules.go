@@ -30,24 +30,10 @@ func rules() []rule {
 			return err
 		}},
 		{"http-listen", func(c *Config) error { return hostPort(c.HTTPListen) }},
-		{"graphite-listen", func(c *Config) error {
-			if c.GraphiteListen == "" {
-				return nil
-			}
-			return hostPort(c.GraphiteListen)
-		}},
-		{"graphite-pickle-listen", func(c *Config) error {
-			if c.GraphitePickleListen == "" {
-				return nil
-			}
-			return hostPort(c.GraphitePickleListen)
-		}},
-		{"graphite-protobuf-listen", func(c *Config) error {
-			if c.GraphiteProtobufListen == "" {
-				return nil
-			}
-			return hostPort(c.GraphiteProtobufListen)
-		}},
+		{"graphite-listen", func(c *Config) error { return optionalHostPort(c.GraphiteListen) }},
+		{"graphite-pickle-listen", func(c *Config) error { return optionalHostPort(c.GraphitePickleListen) }},
+		{"graphite-cache-query-listen", func(c *Config) error { return optionalHostPort(c.GraphiteCacheListen) }},
+		{"graphite-protobuf-listen", func(c *Config) error { return optionalHostPort(c.GraphiteProtobufListen) }},
 		{"graphite.relay-tls-key-file", relayCertificate},
 		{"graphite-tls-listen", func(c *Config) error { return secureHostPort(c, c.GraphiteTLSListen) }},
 		{"graphite-pickle-tls-listen", func(c *Config) error { return secureHostPort(c, c.GraphitePickleTLSListen) }},
@@ -177,4 +163,12 @@ func relayCertificate(c *Config) error {
 		return errors.New("graphite.relay-tls-cert-file and graphite.relay-tls-key-file must be set together")
 	}
 	return nil
+}
+
+// optionalHostPort checks an address that may be empty.
+func optionalHostPort(address string) error {
+	if address == "" {
+		return nil
+	}
+	return hostPort(address)
 }

@@ -17,6 +17,8 @@ const maxMarks = 32
 type Decoder struct {
 	// Float parses a decimal number as Python's float does.
 	Float func(text []byte) (f float64, ok bool)
+	// Dicts allows dicts, which requests have and lists of points have not.
+	Dicts bool
 	// Reserve is called before the decoder allocates more memory. Its error ends the decoding.
 	Reserve func(bytes int) error
 
@@ -176,6 +178,23 @@ func (d *Decoder) rareStep(op byte) error {
 		return d.push(number(0))
 	case opPut, opGet, opInt, opLong, opFloat, opString, opUnicode:
 		return d.lineStep(op)
+	}
+	if d.Dicts {
+		switch op {
+		case opEmptyDict:
+			return d.dict(0)
+		case opDict, opSetItems:
+			n, err := d.unmark()
+			if err != nil {
+				return err
+			}
+			if op == opSetItems {
+				return d.set(n)
+			}
+			return d.dict(n)
+		case opSetItem:
+			return d.set(2)
+		}
 	}
 	if name := refused(op); name != "" {
 		return d.fail("opcode %s (%#02x) is not allowed: a list of points does not need it", name, op)

@@ -1,5 +1,5 @@
 // Package pickle decodes the pickles that Graphite clients send: protocols 0 to 5, with nothing but
-// lists, tuples, strings and numbers.
+// lists, tuples, strings and numbers, and dicts where they are asked for.
 //
 // A pickle is a program for a small stack machine. Python's machine can import modules and call
 // functions. This one cannot: its set of opcodes is closed, and every other opcode is an error that

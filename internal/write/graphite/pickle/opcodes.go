@@ -13,6 +13,9 @@ const (
 	opShortBinUnicode, opBinUnicode8, opBinBytes8, opMemoize, opFrame              = 0x8c, 0x8d, 0x8e, 0x94, 0x95
 )
 
+// The opcodes of dicts.
+const opEmptyDict, opDict, opSetItem, opSetItems = '}', 'd', 's', 'u'
+
 // maxProtocol is the newest protocol version.
 const maxProtocol = 5
 

@@ -70,6 +70,30 @@ func (d *Decoder) tuple(n int) error {
 	return d.push(Value{kind: Tuple, n: uint32(n), bits: uint64(begin)})
 }
 
+// dict pushes a dict of the topmost n values, which are keys and values in turn.
+func (d *Decoder) dict(n int) error {
+	if n%2 != 0 {
+		return d.fail("a dict of %d values: expected a value for each key", n)
+	}
+	if err := d.list(n); err != nil {
+		return err
+	}
+	d.stack[len(d.stack)-1].kind = Dict
+	return nil
+}
+
+// set moves the topmost n values, which are keys and values in turn, to the dict below them.
+func (d *Decoder) set(n int) error {
+	at := len(d.stack) - n - 1
+	if at < d.fence || d.stack[at].kind != Dict {
+		return d.fail("SETITEM or SETITEMS to a value that is not a dict")
+	}
+	if n%2 != 0 {
+		return d.fail("SETITEMS of %d values: expected a value for each key", n)
+	}
+	return d.extend(d.stack[at], n)
+}
+
 // list pushes a list of the topmost n values.
 func (d *Decoder) list(n int) (err error) {
 	if len(d.stack)-d.fence < n {

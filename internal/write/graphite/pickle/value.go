@@ -18,6 +18,8 @@ const (
 	Text
 	Tuple
 	List
+	// Dict has keys and values. Its Elements are keys and values in turn.
+	Dict
 )
 
 // String returns the kind as it appears in error texts.
@@ -35,6 +37,8 @@ func (k Kind) String() string {
 		return "a tuple"
 	case List:
 		return "a list"
+	case Dict:
+		return "a dict"
 	}
 	return "nothing"
 }
@@ -77,23 +81,38 @@ func (d *Decoder) Text(v Value) []byte {
 	return from[at : at+uint64(v.n) : at+uint64(v.n)]
 }
 
-// Len returns the number of elements of a tuple or list, and 0 for other values.
+// Get returns the value of a key of a dict, which is a text. As in Python, the last one counts.
+func (d *Decoder) Get(v Value, key string) (found Value, ok bool) {
+	if v.kind != Dict {
+		return Value{}, false
+	}
+	e := d.Elements(v)
+	for k, more := e.Next(); more; k, more = e.Next() {
+		value, _ := e.Next()
+		if k.kind == Text && string(d.Text(k)) == key {
+			found, ok = value, true
+		}
+	}
+	return found, ok
+}
+
+// Len returns the number of elements of a tuple, list or dict, and 0 for other values.
 func (d *Decoder) Len(v Value) int {
 	switch v.kind {
 	case Tuple:
 		return int(v.n)
-	case List:
+	case List, Dict:
 		return int(d.lists[v.bits].n)
 	}
 	return 0
 }
 
-// Elements returns an iterator over the elements of a tuple or list. It is empty for other values.
+// Elements returns an iterator over the elements of a tuple, list or dict. It is empty for other values.
 func (d *Decoder) Elements(v Value) Elements {
 	switch v.kind {
 	case Tuple:
 		return Elements{d: d, at: uint32(v.bits), end: uint32(v.bits) + v.n}
-	case List:
+	case List, Dict:
 		return Elements{d: d, next: d.lists[v.bits].first}
 	}
 	return Elements{d: d}
