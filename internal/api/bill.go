@@ -31,9 +31,9 @@ func (c *call) openAccount() error {
 
 func badExplain(err error) error { return &Error{Status: http.StatusBadRequest, Err: err} }
 
-// bill returns what the request would read of the bucket, and what it took to find that out. It serves the
-// request without running its query.
-func (c *call) bill(coarse bool) (f model.BillFigures, index model.Reads, err error) {
+// bill returns what the request would read of the bucket, what it took to find that out, and where its parts
+// run that read from another server. It serves the request without running its query.
+func (c *call) bill(coarse bool) (f model.BillFigures, index model.Reads, placed []model.Placed, err error) {
 	whole, before := c.r.Cost, c.r.Quota.Charged()
 	dry := &model.Cost{Bill: &model.Bill{Coarse: coarse}, Spend: whole.Spend}
 	dry.SetQueryID(whole.QueryID())
@@ -47,13 +47,13 @@ func (c *call) bill(coarse bool) (f model.BillFigures, index model.Reads, err er
 	}()
 	res, err := c.e.Serve(c.r)
 	if err != nil {
-		return f, index, err
+		return f, index, nil, err
 	}
 	if res.Done != nil {
 		res.Done()
 	}
 	c.r.Quota.Revert(before)
-	return dry.Bill.Figures(), index, nil
+	return dry.Bill.Figures(), index, dry.Bill.Placed(), nil
 }
 
 // admit refuses a request that reads more than a budget has room for, whatever its result is. A query that
@@ -63,12 +63,12 @@ func (c *call) admit() error {
 		return nil
 	}
 	// Most queries are so small that the sizes of their blocks show it.
-	f, _, err := c.bill(true)
+	f, _, _, err := c.bill(true)
 	if err != nil {
 		return err
 	}
 	if !f.EndsEarly && !c.account.Fits(f.Most) {
-		f, index, err := c.bill(false)
+		f, index, _, err := c.bill(false)
 		if err != nil {
 			return err
 		}
@@ -84,7 +84,7 @@ func (c *call) running() int64 { return int64(c.o.Slots.running()) }
 
 // explain sends the bill of the request instead of its result.
 func (c *call) explain() error {
-	f, index, err := c.bill(false)
+	f, index, placed, err := c.bill(false)
 	if err != nil {
 		return err
 	}
@@ -92,11 +92,21 @@ func (c *call) explain() error {
 	if err != nil {
 		return err
 	}
+	var parts []byte
+	if len(placed) > 0 {
+		if parts, err = json.Marshal(placed); err != nil {
+			return err
+		}
+	}
 	return c.send(&Response{Write: func(b *Body) error {
 		b.Raw(`{"status":"success","data":`)
 		b.Raw(c.e.Explained)
 		b.Raw(`,"bill":`)
 		b.Buf = append(b.Buf, statement...)
+		if parts != nil {
+			b.Raw(`,"placed":`)
+			b.Buf = append(b.Buf, parts...)
+		}
 		b.Raw("}\n")
 		return nil
 	}})

@@ -46,6 +46,7 @@ var (
 	_ read.Source   = (*archive.Archive)(nil)
 	_ read.Source   = (*victorialogs.Source)(nil)
 	_ read.Biller   = (*archive.Archive)(nil)
+	_ read.Biller   = (*victorialogs.Source)(nil)
 	_ head.Shipper  = (*shipper)(nil)
 )
 

@@ -20,6 +20,46 @@ type Bill struct {
 	most      Reads
 	figures   BillFigures
 	blocks    map[string]*billBlock
+	placed    []Placed
+}
+
+// Placed says where a part of a query runs that reads from another server.
+type Placed struct {
+	Source string `json:"source"`
+	Part   string `json:"part"`
+	Where  Place  `json:"where"`
+	Reason string `json:"reason"`
+}
+
+// Place is where a part of a query runs.
+type Place string
+
+// The places: at the other server, there in a form that lets too much pass, and here.
+const (
+	Pushed  Place = "pushed"
+	Partial Place = "partial"
+	Local   Place = "local"
+)
+
+// maxPlaced bounds the parts that a bill lists.
+const maxPlaced = 200
+
+// AddPlaced adds parts of the query, each once.
+func (b *Bill) AddPlaced(all ...Placed) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, p := range all {
+		if len(b.placed) < maxPlaced && !slices.Contains(b.placed, p) {
+			b.placed = append(b.placed, p)
+		}
+	}
+}
+
+// Placed returns the parts that were added.
+func (b *Bill) Placed() []Placed {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.placed)
 }
 
 // Reads are requests to the bucket and the bytes that they carry.
@@ -36,8 +76,8 @@ type BillFigures struct {
 	// Pages is an upper bound for the pages that will be read, and PagesCached the number of them that are in
 	// the cache. A page that two selectors of a query want counts twice.
 	Pages, PagesCached int64
-	// Least is a lower bound for what will be read, and Most an upper bound. Likely is what is read if the query
-	// needs all these pages and reads neighbours with one request; it is between the two.
+	// Least is a lower bound for what will be read, and Most an upper bound. Likely is what is read if the
+	// query needs all these pages and reads neighbours with one request; it is between the two.
 	Least, Likely, Most Reads
 	// EndsEarly says that the query ends as soon as it has enough lines.
 	EndsEarly bool
@@ -57,11 +97,11 @@ type BillItem struct {
 	Block              string
 	Pages, PagesCached int64
 	Most               Reads
-	// Possible are the pages that are not cached, and Certain those of them that will be read in any case. One
-	// request reads those that have at most Gap bytes between them, up to Span bytes together.
+	// Possible are the pages that are not cached, and Certain those of them that will be read in any case.
+	// One request reads those that have at most Gap bytes between them, up to Span bytes together.
 	Possible, Certain []StoredRange
-	// Overlap are further pages that will be read, unless times of any block are blurred: they are read because
-	// other rows of their series have the same times.
+	// Overlap are further pages that will be read, unless times of any block are blurred: they are read
+	// because other rows of their series have the same times.
 	Overlap   []StoredRange
 	Gap, Span int64
 }

@@ -45,60 +45,113 @@ func parseTime(text []byte) (int64, bool) {
 
 // filterOf translates what a request selects.
 func (s *Source) filterOf(req *model.Request) filter {
-	f := filter{streams: streamFilter(req.Matchers, s.derives)}
-	if req.TextFilter != nil {
-		f.lines = lineFilter(req.TextFilter)
+	f, placed := translate(req, s.derives)
+	for _, p := range placed {
+		s.metrics.placed.WithLabelValues(string(p.Where)).Inc()
 	}
 	return f
 }
 
-// streamFilter returns a filter of streams, or "" for all. Its matchers are those whose label can only be the
-// field of that name. A label with an underscore may be a field with a dot or a dash in its place.
-func streamFilter(matchers []model.Matcher, derives bool) string {
-	var out []string
-	for i := range matchers {
-		m := &matchers[i]
-		if strings.Contains(m.Name, "_") || derives && m.Name == serviceName || !utf8.ValidString(m.Value) {
+// translate translates what a request selects, and says what became of each part.
+func translate(req *model.Request, derives bool) (f filter, placed []model.Placed) {
+	place := func(part string, where model.Place, reason string) {
+		placed = append(placed, model.Placed{Source: "victorialogs", Part: part, Where: where, Reason: reason})
+	}
+	var streams []string
+	for i := range req.Matchers {
+		m := &req.Matchers[i]
+		text, where, reason := streamFilter(m, derives)
+		if text != "" {
+			streams = append(streams, text)
+		}
+		place(matcherText(m), where, reason)
+	}
+	if len(streams) > 0 {
+		f.streams = "{" + strings.Join(streams, ",") + "}"
+	}
+	if req.TextFilter == nil {
+		return f, placed
+	}
+	var lines []string
+	for i := range req.TextFilter.Clauses {
+		c := &req.TextFilter.Clauses[i]
+		text, reason := lineFilter(c)
+		if text == "" {
+			place(clauseText(c), model.Local, reason)
 			continue
 		}
-		name := strconv.Quote(m.Name)
-		switch m.Op {
-		case model.MatchEqual:
-			out = append(out, name+"="+strconv.Quote(m.Value))
-		case model.MatchNotEqual:
-			out = append(out, name+"!="+strconv.Quote(m.Value))
-		case model.MatchRegexp, model.MatchNotRegexp:
-			if text := regexpFilter(m); text != "" {
-				out = append(out, name+text)
-			}
+		lines = append(lines, text)
+		place(clauseText(c), model.Partial, reason)
+	}
+	f.lines = strings.Join(lines, " ")
+	return f, placed
+}
+
+func matcherText(m *model.Matcher) string {
+	return m.Name + [...]string{"=", "!=", "=~", "!~"}[m.Op] + strconv.Quote(m.Value)
+}
+
+func clauseText(c *model.TextClause) string {
+	var any []string
+	for _, l := range c.Any {
+		switch {
+		case l.Name != "":
+			any = append(any, l.Name+"="+strconv.Quote(l.Value))
+		case l.Fold:
+			any = append(any, "line contains, in any case, "+strconv.Quote(l.Value))
+		default:
+			any = append(any, "line contains "+strconv.Quote(l.Value))
 		}
 	}
-	if len(out) == 0 {
-		return ""
+	return strings.Join(any, " or ")
+}
+
+// streamFilter returns the filter of streams for a matcher, or "" for none. A label with an underscore may
+// be a field with a dot or a dash in its place.
+func streamFilter(m *model.Matcher, derives bool) (text string, where model.Place, reason string) {
+	switch {
+	case derives && m.Name == serviceName:
+		return "", model.Local, "the label may be made of another one"
+	case strings.Contains(m.Name, "_"):
+		return "", model.Local, "the name of the field may have other characters in place of an underscore"
+	case !utf8.ValidString(m.Value):
+		return "", model.Local, "the value is not UTF-8"
 	}
-	return "{" + strings.Join(out, ",") + "}"
+	name := strconv.Quote(m.Name)
+	switch m.Op {
+	case model.MatchEqual:
+		return name + "=" + strconv.Quote(m.Value), model.Pushed, "streams are selected by equal values there, too"
+	case model.MatchNotEqual:
+		return name + "!=" + strconv.Quote(m.Value), model.Pushed, "streams are selected by equal values there, too"
+	}
+	text, where, reason = regexpFilter(m)
+	if text != "" {
+		text = name + text
+	}
+	return text, where, reason
 }
 
 // regexpFilter returns the operator and the value for a regular expression, or "". VictoriaLogs anchors it
 // like LogQL, but rewrites it first, and then a dot leaves out line breaks unless it is .* or .+ at the end
 // of a literal prefix. So of an expression with other dots only the prefix is sent.
-func regexpFilter(m *model.Matcher) string {
+func regexpFilter(m *model.Matcher) (text string, where model.Place, reason string) {
+	const dot = "its dot would leave out line breaks there"
 	dots, err := hasDots(m.Value)
 	switch {
 	case err != nil:
-		return ""
+		return "", model.Local, "the expression cannot be read"
 	case !dots && m.Op == model.MatchRegexp:
-		return "=~" + strconv.Quote(m.Value)
+		return "=~" + strconv.Quote(m.Value), model.Pushed, "expressions are anchored there, too"
 	case !dots:
-		return "!~" + strconv.Quote(m.Value)
+		return "!~" + strconv.Quote(m.Value), model.Pushed, "expressions are anchored there, too"
 	case m.Op == model.MatchNotRegexp:
-		return ""
+		return "", model.Local, dot
 	case m.Prefix != "":
-		return "=~" + strconv.Quote(regexp.QuoteMeta(m.Prefix)+".*")
+		return "=~" + strconv.Quote(regexp.QuoteMeta(m.Prefix)+".*"), model.Partial, dot + ": only its prefix is sent"
 	case !m.MatchesEmpty():
-		return `!=""`
+		return `!=""`, model.Partial, dot + ": only the presence of the label is sent"
 	}
-	return ""
+	return "", model.Local, dot
 }
 
 // hasDots reports whether an expression has a dot, or what its parser makes one.
@@ -116,26 +169,24 @@ func hasDots(text string) (bool, error) {
 
 const serviceName = "service_name"
 
-// lineFilter returns a filter of lines, or "" for all.
-func lineFilter(f *model.TextFilter) string {
-	var out []string
-clauses:
-	for _, c := range f.Clauses {
-		var any []string
-		for _, l := range c.Any {
-			text, ok := literal(&l)
-			if !ok {
-				continue clauses
-			}
-			any = append(any, text)
+// lineFilter returns the filter of lines for a clause, or "" for none.
+func lineFilter(c *model.TextClause) (text, reason string) {
+	var any []string
+	for i := range c.Any {
+		text, ok := literal(&c.Any[i])
+		if !ok {
+			return "", "the name or the value may be another one there"
 		}
-		if len(any) == 1 {
-			out = append(out, any[0])
-		} else if len(any) > 1 {
-			out = append(out, "("+strings.Join(any, " or ")+")")
-		}
+		any = append(any, text)
 	}
-	return strings.Join(out, " ")
+	const necessary = "what a line must contain is sent; the filter itself runs here"
+	switch len(any) {
+	case 0:
+		return "", "nothing is known of such lines"
+	case 1:
+		return any[0], necessary
+	}
+	return "(" + strings.Join(any, " or ") + ")", necessary
 }
 
 // literal returns the filter of the lines that have a literal, and whether there is one.

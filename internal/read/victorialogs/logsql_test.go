@@ -47,7 +47,8 @@ func TestStreamFilter(t *testing.T) {
 		{matcher("app_name", model.MatchEqual, "x", ""), ""},
 		{matcher("app", model.MatchEqual, "\xff", ""), ""},
 	} {
-		if got := streamFilter([]model.Matcher{test.m}, false); got != test.want {
+		f, placed := translate(&model.Request{Matchers: []model.Matcher{test.m}}, false)
+		if got := f.streams; got != test.want || len(placed) != 1 || (placed[0].Where == model.Local) != (got == "") {
 			t.Errorf("%s %d %q: %s, want %s", test.m.Name, test.m.Op, test.m.Value, got, test.want)
 		}
 	}
@@ -60,6 +61,7 @@ func TestLineFilter(t *testing.T) {
 		want    string
 	}{
 		{nil, ""},
+		{[]model.TextClause{clause()}, ""},
 		{[]model.TextClause{clause(model.TextLiteral{Value: "a.b("})}, `(_msg:~"a\\.b\\(" _msg:"b")`},
 		{[]model.TextClause{clause(model.TextLiteral{Value: "GET /cart/ HTTP"})}, `(_msg:~"GET /cart/ HTTP" _msg:"cart")`},
 		{[]model.TextClause{clause(model.TextLiteral{Value: "x", Fold: true})}, `_msg:~"(?i)x"`},
@@ -69,7 +71,8 @@ func TestLineFilter(t *testing.T) {
 		{[]model.TextClause{clause(model.TextLiteral{Value: "a"}, model.TextLiteral{Name: "trace_id", Value: "t1"})}, ""},
 		{[]model.TextClause{clause(model.TextLiteral{Value: "\xff"})}, ""},
 	} {
-		if got := lineFilter(&model.TextFilter{Clauses: test.clauses}); got != test.want {
+		f, placed := translate(&model.Request{TextFilter: &model.TextFilter{Clauses: test.clauses}}, false)
+		if got := f.lines; got != test.want || len(placed) != len(test.clauses) {
 			t.Errorf("%+v: %s, want %s", test.clauses, got, test.want)
 		}
 	}

@@ -12,7 +12,7 @@ type metrics struct {
 	retries  prometheus.Counter
 	rows     prometheus.Counter
 	denied   prometheus.Counter
-	pushed   *prometheus.CounterVec
+	placed   *prometheus.CounterVec
 }
 
 // The kinds of requests.
@@ -54,9 +54,9 @@ func newMetrics(r prometheus.Registerer, open func() bool) *metrics {
 		denied: f.NewCounter(prometheus.CounterOpts{
 			Name: "shale_victorialogs_denied_total", Help: "Requests of tenants that have no account in victorialogs.accounts.",
 		}),
-		pushed: f.NewCounterVec(prometheus.CounterOpts{
-			Name: "shale_victorialogs_decisions_total",
-			Help: "Parts of queries for VictoriaLogs, by what became of them: pushed down, partly pushed down, or local.",
-		}, []string{"decision"}),
+		placed: f.NewCounterVec(prometheus.CounterOpts{
+			Name: "shale_victorialogs_parts_total",
+			Help: "Matchers and filters of requests to VictoriaLogs, by where they run: pushed, partial, or local.",
+		}, []string{"where"}),
 	}
 }

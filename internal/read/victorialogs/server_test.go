@@ -133,6 +133,7 @@ func push(t testing.TB, server, account string, d *logqltest.Dataset) {
 	}
 }
 
+// post sends a request to a real server. Its connection ends with the test.
 func post(t testing.TB, address, account, kind string, body []byte) (code int, text []byte) {
 	req, err := http.NewRequest("POST", address, bytes.NewReader(body))
 	if err != nil {
@@ -142,6 +143,7 @@ func post(t testing.TB, address, account, kind string, body []byte) (code int, t
 	req.Header.Set("AccountID", id)
 	req.Header.Set("ProjectID", project)
 	req.Header.Set("Content-Type", kind)
+	req.Close = true
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		t.Fatal(err)
