@@ -104,6 +104,7 @@ func (s *Store) Forget(hash uint64) (r Removal, was bool) {
 	if !ok {
 		return r, false
 	}
+	s.filter.Retry(hash, e.query) // its next value is worth a write, too, but not each of many at one time
 	generation := s.slots[e.slot].generation.Load()
 	return Removal{generation, hash, e.off}, generation != 0 // 0: its segment was dropped meanwhile
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/shaledb/shale/internal/memcache/memcachetest"
 )
 
-var differential = flag.Int("requests", 8000, "random requests to compare with the real memcached")
+var differential = flag.Int("requests", 2000, "random requests to compare with the real memcached")
 
 // chooser makes random requests, for several servers whose unique numbers differ.
 type chooser struct {
@@ -146,6 +146,9 @@ func TestDifferential(t *testing.T) {
 	servers := [2]*client{dial(t, addr), dial(t, memcachetest.Start(t).Addr)}
 	g := &chooser{r: r}
 	for sent := 0; sent < *differential; {
+		for _, c := range servers {
+			c.patient()
+		}
 		var batch [2]strings.Builder
 		for range 1 + r.IntN(20) {
 			for i, text := range g.request() {

@@ -1,13 +1,11 @@
 package server
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"net"
 	"os"
-	"os/exec"
 	"strings"
 	"sync"
 	"testing"
@@ -252,7 +250,7 @@ func TestKilled(t *testing.T) {
 func TestKill(t *testing.T) {
 	kills := 8
 	if testing.Short() {
-		kills = 4
+		kills = 3
 	}
 	dir := t.TempDir()
 	const keys = 200
@@ -261,27 +259,7 @@ func TestKill(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 1))
 	next, kept := 0, 0
 	for round := range kills {
-		cmd := exec.Command(os.Args[0], "-test.run=^TestKilled$", "-test.v")
-		cmd.Env = append(os.Environ(), "SHALE_TEST_DIR="+dir)
-		out, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		lines := newReader(out)
-		addr := ""
-		for addr == "" {
-			line, err := lines.ReadString('\n')
-			if err != nil {
-				t.Fatal(err)
-			}
-			addr, _ = strings.CutPrefix(strings.TrimSpace(line), "serving ")
-			if addr == strings.TrimSpace(line) {
-				addr = ""
-			}
-		}
+		cmd, addr := child(t, "TestKilled", "SHALE_TEST_DIR="+dir)
 		c := dial(t, addr)
 		check := func(k int) (there bool) {
 			if _, err := fmt.Fprintf(c, "get key%d\r\n", k); err != nil {
@@ -313,7 +291,7 @@ func TestKill(t *testing.T) {
 			}
 		}
 		begun := time.Now()
-		for step := 0; step < 3000 || time.Since(begun) < 2500*time.Millisecond; step++ { // so that reads are apart
+		for step := 0; step < 2000 || time.Since(begun) < 1500*time.Millisecond; step++ { // so that reads are apart
 			k := r.IntN(keys)
 			switch r.IntN(10) {
 			case 0:
@@ -352,10 +330,7 @@ func TestKill(t *testing.T) {
 		if err := cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
-		var exit *exec.ExitError
-		if err := cmd.Wait(); !errors.As(err, &exit) {
-			t.Fatal(err)
-		}
+		_ = cmd.Wait() // that it was killed is no news
 		_ = c.Close()
 	}
 	if kept < 20*(kills-1) {
