@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// TestMemcachedClients runs real clients in three languages, unchanged, against `shale memcached serve`, before
-// and after a kill.
+// TestMemcachedClients runs real clients in three languages, unchanged, against `shale memcached serve`,
+// before and after a kill.
 func TestMemcachedClients(t *testing.T) {
 	t.Parallel()
 	sessions, err := filepath.Abs("../memcached")

@@ -1,4 +1,3 @@
-// Command memcached uses the Go client gomemcache against a server, and says where they disagree.
 package main
 
 import (

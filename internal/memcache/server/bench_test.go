@@ -120,8 +120,8 @@ func benchClient(addr string, seed uint64, set bool, keys, size, depth, n int) (
 	return hits, nil
 }
 
-// BenchmarkServer compares this server with memcached: rates of four clients on the loopback interface, and the
-// share of gets that hit. With a disk, most values are there and not in memory.
+// BenchmarkServer compares this server with memcached: rates of four clients on the loopback interface, and
+// the share of gets that hit. With a disk, most values are there and not in memory.
 func BenchmarkServer(b *testing.B) {
 	extstore := []string{"-m", "64", "-o", "ext_page_size=8,ext_wbuf_size=8,ext_threads=4,ext_path=" + b.TempDir() + "/ext:2g"}
 	servers := []struct {

@@ -330,7 +330,7 @@ func TestKill(t *testing.T) {
 		if err := cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
-		_ = cmd.Wait() // that it was killed is no news
+		_ = cmd.Wait() // it says that it was killed
 		_ = c.Close()
 	}
 	if kept < 20*(kills-1) {
