@@ -2,16 +2,26 @@ package app
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"reflect"
 	"testing"
 	"time"
 
+	"github.com/goccy/go-yaml"
 	"github.com/prometheus/client_golang/prometheus"
+	prommodel "github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/relabel"
 
+	"github.com/shaledb/shale/internal/api"
 	"github.com/shaledb/shale/internal/api/prom"
+	"github.com/shaledb/shale/internal/config"
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/usage"
 )
 
 // entriesText returns the entries of a list as text.
@@ -122,4 +132,89 @@ func TestCardinality(t *testing.T) {
 	if after := active(); len(after.Days) != 1 || after.Days[0].Series != 12 || !reflect.DeepEqual(after.Days, before.Days) {
 		t.Errorf("after a restart: %+v, before %+v", after.Days, before.Days)
 	}
+}
+
+// TestUnused: what queries ask for, in whatever way, is used, and the rest is what a rule would drop.
+func TestUnused(t *testing.T) {
+	s := newSetup(t, func(o *EngineOptions) {
+		o.Registerer = prometheus.NewRegistry()
+		o.Prices = usage.Prices{Series: 10}
+	})
+	defer func() { must(t, s.Close()) }()
+	for _, name := range []string{"equal", "regex_a", "regex_b", "byjob", "grouped", "idle", "idle.two"} {
+		job := "other"
+		if name == "byjob" {
+			job = "mine"
+		}
+		for i := range 2 {
+			must(t, s.push("a", model.LabelsOf("__name__", name, "job", job, "i", fmt.Sprint(i), "pod", "p", "cluster", "c"), s.now, 1))
+		}
+	}
+	c := config.Default()
+	must(t, c.Memory.UnmarshalText([]byte("256MiB")))
+	must(t, c.Resolve(config.Machine{MemoryBytes: 1 << 30, DiskBytes: 1 << 30}))
+	engine := newPromEngine(c, prometheus.NewRegistry(), nil)
+	defer func() { _ = engine.Close() }()
+	mux := http.NewServeMux()
+	prom.New(promOptions(c, s.Engine, engine, api.Options{Registerer: prometheus.NewRegistry(), Now: func() time.Time { return time.Unix(0, s.now) }})).Routes(mux)
+	get := func(path string) string {
+		t.Helper()
+		r := httptest.NewRequest(http.MethodGet, "/api/v1/"+path, nil)
+		r.Header.Set(model.TenantHeader, "a")
+		w := httptest.NewRecorder()
+		if mux.ServeHTTP(w, r); w.Code != http.StatusOK {
+			t.Fatal(path, w.Body)
+		}
+		return w.Body.String()
+	}
+	at := fmt.Sprint("&time=", s.now/1e9)
+	for _, q := range []string{
+		"query?query=" + url.QueryEscape(`rate(equal[5m])`) + at,
+		"query?query=" + url.QueryEscape(`{__name__=~"regex_.*"}`) + at,
+		"series?match[]=" + url.QueryEscape(`{job="mine"}`),
+		"query?query=" + url.QueryEscape(`sum by (i) (grouped)`) + at,
+		// Looking at what there is does not use it.
+		"cardinality/metrics", "cardinality/labels?day=2023-11-14", "label/__name__/values", "labels", "status/tsdb",
+	} {
+		get(q)
+	}
+	s.now += int64(24 * time.Hour)
+	must(t, s.Flush())
+	check := func(when string) {
+		t.Helper()
+		var got struct{ Data prom.Unused }
+		must(t, json.Unmarshal([]byte(get("cardinality/unused")), &got))
+		u := &got.Data
+		if u.Days != 1 || u.Full || u.Series != 14 || u.Metrics != 2 || u.ByMetric[0].Name != "idle" || u.ByMetric[0].Series != 2 || u.Saved.Series != 4 || u.ByMetric[1].DollarsPerMonth != 0.6 {
+			t.Errorf("%s: %+v", when, u)
+		}
+		if want := []prom.UnusedLabel{{Name: "cluster", Series: 14, Values: 1, ValueBytes: 14, Droppable: true}, {Name: "pod", Series: 14, Values: 1, ValueBytes: 14, Droppable: true}}; !reflect.DeepEqual(u.ByLabel, want) {
+			t.Errorf("%s: %+v", when, u.ByLabel)
+		}
+		if want := "- source_labels: [__name__]\n  regex: 'idle|idle\\.two'\n  action: drop\n- regex: 'cluster|pod'\n  action: labeldrop\n"; u.Relabel != want {
+			t.Errorf("%s: %q", when, u.Relabel)
+		}
+		// The rule is one that Prometheus takes, and drops what it should.
+		var rules []*relabel.Config
+		must(t, yaml.Unmarshal([]byte(u.Relabel), &rules))
+		for _, r := range rules {
+			must(t, r.Validate(prommodel.UTF8Validation))
+		}
+		if relabel.ProcessBuilder(labels.NewBuilder(labels.FromStrings("__name__", "idle.two")), rules...) {
+			t.Error("the rule keeps an unused metric")
+		}
+		b := labels.NewBuilder(labels.FromStrings("__name__", "equal", "pod", "p", "i", "1"))
+		if keep := relabel.ProcessBuilder(b, rules...); !keep || b.Labels().String() != `{__name__="equal", i="1"}` {
+			t.Errorf("the rule makes %s, %v of a used metric", b.Labels(), keep)
+		}
+	}
+	check("at first")
+	must(t, s.Engine.Close())
+	s.o.Registerer = prometheus.NewRegistry()
+	var err error
+	s.Engine, err = OpenEngine(context.Background(), s.o)
+	must(t, err)
+	mux = http.NewServeMux()
+	prom.New(promOptions(c, s.Engine, engine, api.Options{Registerer: prometheus.NewRegistry()})).Routes(mux)
+	check("after a restart")
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/shaledb/shale/internal/journal/local"
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/read"
+	"github.com/shaledb/shale/internal/read/asked"
 	"github.com/shaledb/shale/internal/read/results"
 	"github.com/shaledb/shale/internal/read/victorialogs"
 	"github.com/shaledb/shale/internal/store/archive"
@@ -135,10 +136,9 @@ type Engine struct {
 	accounts  *accounts
 	creators  *creators.Table
 	usage     *usage.Ledger
-	// closeUsage saves what tenants have used.
-	closeUsage func()
-	// closeCreators saves what has created series.
-	closeCreators func()
+	asked     *asked.Table
+	// closeTables save what creates series, what tenants use and what queries ask for.
+	closeTables []func()
 	// wasEmpty says that nothing was stored when the engine was opened.
 	wasEmpty bool
 	// started is set once the journal is replayed and may be truncated.
@@ -213,11 +213,11 @@ func OpenEngine(ctx context.Context, o EngineOptions) (_ *Engine, err error) {
 		Seed: seed, Head: e.head, Journal: e.journal, Metadata: e.head, Limits: o.Write, LimitsOf: o.Tenants.write, Meter: writeMeters{newTenantMeter(o.Registerer), e.usage}, Room: e.Writable, Now: o.Now,
 		Registerer: o.Registerer, Logger: o.Logger,
 	})
-	e.creators, e.closeCreators = openCreators(e)
+	openCreators(e)
 	if err := e.openSources(seed, split); err != nil {
 		return nil, err
 	}
-	e.closeUsage = e.runUsage()
+	e.runUsage()
 	e.compactor, err = compact.New(compact.Options{
 		Catalog: e.catalog, Bucket: o.Bucket, FS: o.FS, Dir: o.FS.PathJoin(o.DataDir, "compact"), Seed: seed,
 		Retention: o.Retention, MemoryBytes: split.compaction, Limits: o.Compact, Room: e.roomToMerge, Fresh: e.fresh,
@@ -271,7 +271,9 @@ func (e *Engine) openSources(seed model.KeySeed, split budget) (err error) {
 		Accounts:   e.accounts.ofArchive(),
 		Registerer: e.o.Registerer, Logger: e.o.Logger,
 	})
+	openAsked(e)
 	e.querier = read.New(read.Options{
+		Asked:   e.asked,
 		Sources: e.sources(seed),
 		Horizon: e.o.Retention.Horizon, Warn: e.lost.warn, Now: e.o.Now, Registerer: e.o.Registerer,
 	})
@@ -445,11 +447,8 @@ func (e *Engine) release() error {
 		e.path.Close()
 		giveUp.Stop()
 	}
-	if e.closeCreators != nil {
-		e.closeCreators()
-	}
-	if e.closeUsage != nil {
-		e.closeUsage()
+	for _, save := range e.closeTables {
+		save()
 	}
 	if e.compactor != nil {
 		e.compactor.Close()

@@ -84,12 +84,12 @@ func promOptions(c config.Config, e *Engine, engine *promEngine, shared api.Opti
 		TSDB: func(ctx context.Context, tenant string, limit int, q *model.Quota, cost *model.Cost) (prom.TSDBStatus, error) {
 			return tsdbStatus(ctx, e, tenant, limit, q, cost)
 		},
-		Cardinality: cardinality{e},
-		Blocks:      func(tenant string) []prom.Block { return tsdbBlocks(e, tenant) },
-		Flags:       func() map[string]string { return flags(&c) },
-		Config:      func() string { return c.YAML(nil) },
-		Runtime:     func() prom.RuntimeInfo { return runtimeInfo(&c, started) },
-		Options:     shared,
+		Cardinality: cardinality{e}, Asked: e.asked.Named,
+		Blocks:  func(tenant string) []prom.Block { return tsdbBlocks(e, tenant) },
+		Flags:   func() map[string]string { return flags(&c) },
+		Config:  func() string { return c.YAML(nil) },
+		Runtime: func() prom.RuntimeInfo { return runtimeInfo(&c, started) },
+		Options: shared,
 	}
 	if c.Head.Deletion.Deletions > 0 {
 		o.Delete, o.Clean = deletePromSeries(e), e.compactor.Wake

@@ -74,7 +74,7 @@ func scopes() map[string]auth.Right {
 			"/federate", "/version", "/render", "/metrics", "/metrics/find", "/metrics/expand", "/metrics/index.json", "/metrics/search",
 			"/functions", "/functions/{name...}", "/events/get_data", "/events/{id}",
 			"/tags", "/tags/{tag}", "/tags/findSeries", "/tags/autoComplete/tags", "/tags/autoComplete/values",
-			"/api/v1/cardinality/metrics", "/api/v1/cardinality/labels", "/api/v1/cardinality/values", "/api/v1/cardinality/active",
+			"/api/v1/cardinality/metrics", "/api/v1/cardinality/labels", "/api/v1/cardinality/values", "/api/v1/cardinality/active", "/api/v1/cardinality/unused",
 			"/api/v1/status/tsdb", "/api/v1/status/tsdb/blocks", "/api/v1/status/buildinfo", "/api/v1/status/walreplay",
 			"/api/v1/features", "/api/v1/openapi.yaml", "/api/v1/rules", "/api/v1/alerts", "/api/v1/alertmanagers",
 			"/api/v1/notifications", "/api/v1/notifications/live", "/api/v1/scrape_pools", "/api/v1/scrape_pools/config",

@@ -28,15 +28,14 @@ func openUsage(e *Engine) *usage.Ledger {
 	})
 }
 
-// runUsage saves the accounts from time to time until the returned function is called, which saves them once
-// more.
-func (e *Engine) runUsage() (stop func()) {
+// runUsage saves the accounts from time to time, and once more when the engine closes.
+func (e *Engine) runUsage() {
 	ctx, cancel := context.WithCancel(context.Background())
 	var done sync.WaitGroup
 	if !e.o.Idle {
 		done.Go(func() { e.usage.Run(ctx) })
 	}
-	return sync.OnceFunc(func() {
+	e.closeTables = append(e.closeTables, func() {
 		cancel()
 		done.Wait()
 		e.usage.Save(ctx) // without looking at the bucket once more

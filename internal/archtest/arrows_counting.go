@@ -5,6 +5,7 @@ func countingRooms() []room {
 	return []room{
 		{"sketch", nil, "a count is of names, whatever they name"},
 		{"dayfile", nil, "a document has a day; what it says is for its owner"},
+		{"read/asked", map[string]string{"dayfile": "days are kept in a file"}, "it sees what queries ask for, and no rows"},
 		{"usage", map[string]string{
 			"bill":    "reads have prices",
 			"dayfile": "accounts are kept by day",

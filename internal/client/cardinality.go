@@ -42,6 +42,43 @@ type Creations struct {
 	List       []CountEntry `json:"list"`
 }
 
+// Unused are the metrics and labels that no query has asked for.
+type Unused struct {
+	Since    string         `json:"since"`
+	Days     int            `json:"days"`
+	Full     bool           `json:"full"`
+	Series   uint64         `json:"series"`
+	Metrics  int            `json:"metrics"`
+	Labels   int            `json:"labels"`
+	Saved    Saving         `json:"saved"`
+	ByMetric []UnusedMetric `json:"byMetric"`
+	ByLabel  []UnusedLabel  `json:"byLabel"`
+	Relabel  string         `json:"relabel"`
+}
+
+// Saving is what dropping something saves.
+type Saving struct {
+	Series          uint64  `json:"series"`
+	SamplesPerDay   float64 `json:"samplesPerDay"`
+	BytesPerDay     float64 `json:"bytesPerDay"`
+	DollarsPerMonth float64 `json:"dollarsPerMonth"`
+}
+
+// UnusedMetric is a metric that no query has asked for.
+type UnusedMetric struct {
+	Name string `json:"name"`
+	Saving
+}
+
+// UnusedLabel is a label that no query has asked for.
+type UnusedLabel struct {
+	Name       string `json:"name"`
+	Series     uint64 `json:"series"`
+	Values     uint64 `json:"values"`
+	ValueBytes uint64 `json:"valueBytes"`
+	Droppable  bool   `json:"droppable"`
+}
+
 // Cardinality asks for a list of what makes series, and decodes it into counts. It returns the data of the
 // response, too.
 func (s *Server) Cardinality(ctx context.Context, list string, form url.Values, into any) (json.RawMessage, error) {

@@ -14,7 +14,7 @@ import (
 
 // Cardinality has the flags of `shale cardinality`.
 type Cardinality struct {
-	List    string `arg:"" optional:"" enum:"metrics,labels,values,active" default:"metrics" help:"What to list: metrics by series, labels by values, values by series, or active: the active series, and what creates series."`
+	List    string `arg:"" optional:"" enum:"metrics,labels,values,active,unused" default:"metrics" help:"What to list: metrics by series, labels by values, values by series, active: the active series, and what creates series, or unused: what no query has asked for."`
 	Match   string `placeholder:"SELECTOR" help:"Count only the series or streams that this selector selects."`
 	Label   string `placeholder:"NAME" help:"With values: the label. Default: all labels."`
 	Day     string `placeholder:"DAY" help:"Day, in UTC, on which the series had samples, such as 2026-11-26. Default: the series of now."`
@@ -43,7 +43,11 @@ What has changed since yesterday?
 
 What creates series right now, and what did on each day of a week?
 
-    shale cardinality active --days 7`
+    shale cardinality active --days 7
+
+What has no query asked for in 30 days, and what would dropping it save?
+
+    shale cardinality unused`
 }
 
 // Run asks the server and prints a table.
@@ -64,11 +68,15 @@ func (c *Cardinality) Run(ctx context.Context, out io.Writer) error {
 	}
 	var counts client.Counts
 	var active client.Active
+	var unused client.Unused
 	var data json.RawMessage
-	if c.List == "active" {
+	switch c.List {
+	case "active":
 		form.Set("days", strconv.Itoa(c.Days))
 		data, err = server.Cardinality(ctx, c.List, form, &active)
-	} else {
+	case "unused":
+		data, err = server.Cardinality(ctx, c.List, form, &unused)
+	default:
 		data, err = server.Cardinality(ctx, c.List, form, &counts)
 	}
 	switch {
@@ -77,6 +85,8 @@ func (c *Cardinality) Run(ctx context.Context, out io.Writer) error {
 	case c.JSON:
 		_, err := out.Write(append(terminal.EscapeJSON(nil, data), '\n'))
 		return err
+	case c.List == "unused":
+		return printUnused(out, &unused)
 	case c.List == "active":
 		return c.printActive(out, &active)
 	}

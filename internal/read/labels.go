@@ -10,6 +10,9 @@ import (
 // LabelNames returns the sorted label names of the series that satisfy the request, at most limit of them
 // (0 means all), and whether there were more.
 func (q *Querier) LabelNames(ctx context.Context, req *model.Request, limit int) ([]string, bool, error) {
+	if len(req.Matchers) > 0 { // a list of all names does not use them
+		q.asks(req)
+	}
 	return q.union(ctx, req, limit, func(src Source, r *model.Request, emit func([]byte) error) error {
 		return src.LabelNames(ctx, r, emit)
 	})
@@ -17,6 +20,12 @@ func (q *Querier) LabelNames(ctx context.Context, req *model.Request, limit int)
 
 // LabelValues returns the sorted values of one label in the same way.
 func (q *Querier) LabelValues(ctx context.Context, req *model.Request, name string, limit int) ([]string, bool, error) {
+	if len(req.Matchers) > 0 {
+		q.asks(req)
+	}
+	if q.o.Asked != nil && req.Signal == model.Metrics && name != model.NameLabel {
+		q.o.Asked.Named(req.Tenant, name)
+	}
 	return q.union(ctx, req, limit, func(src Source, r *model.Request, emit func([]byte) error) error {
 		return src.LabelValues(ctx, r, name, emit)
 	})

@@ -22,9 +22,19 @@ type Options struct {
 	Horizon func(tenant string, s model.Signal, now int64) (oldest int64, h *model.Horizon)
 	// Warn adds to the cost of a request what the sources lack of its range; nil: nothing.
 	Warn func(*model.Request)
+	// Asked is told what queries ask for of metrics; nil: nothing.
+	Asked Asked
 	// Now returns the time in Unix nanoseconds; nil means the machine's clock.
 	Now        func() int64
 	Registerer prometheus.Registerer
+}
+
+// Asked is told what queries ask for. It is safe for concurrent use, and keeps neither slices nor strings.
+type Asked interface {
+	// Selected is told the matchers of a selector.
+	Selected(tenant string, ms []model.Matcher)
+	// Named is told labels that a query names besides.
+	Named(tenant string, labels ...string)
 }
 
 // Querier reads from all sources and merges their series. It is safe for concurrent use and keeps nothing
@@ -49,6 +59,19 @@ func New(o Options) *Querier {
 // caller closes the set; on an error there is no set and nothing stays open. Series of logs come without
 // rows: SelectText returns their lines.
 func (q *Querier) Select(ctx context.Context, req *model.Request) (*SeriesSet, error) {
+	q.asks(req)
+	return q.selectSeries(ctx, req)
+}
+
+// asks notes what a request asks for.
+func (q *Querier) asks(req *model.Request) {
+	if q.o.Asked != nil && req.Signal == model.Metrics {
+		q.o.Asked.Selected(req.Tenant, req.Matchers)
+	}
+}
+
+// selectSeries is Select without a note of it.
+func (q *Querier) selectSeries(ctx context.Context, req *model.Request) (*SeriesSet, error) {
 	r, ok := q.bound(req)
 	r.Cost.Reach.AddRows(r.Signal, r.Range)
 	if r.Signal == model.Logs {
@@ -100,6 +123,7 @@ func (q *Querier) bound(req *model.Request) (model.Request, bool) {
 // Kept is for a caller that has kept results and does not read the rows. It adds to the cost of the request
 // what reading them would have added: what the response depends on, and what it may lack.
 func (q *Querier) Kept(req *model.Request) {
+	q.asks(req)
 	r, _ := q.bound(req)
 	r.Cost.Reach.AddRows(r.Signal, r.Range)
 }

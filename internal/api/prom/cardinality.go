@@ -18,6 +18,8 @@ type Cardinality interface {
 	Count(ctx context.Context, q *CountQuery) (*Counts, error)
 	// Active counts the active series, and what has created series.
 	Active(ctx context.Context, q *ActiveQuery) (*Active, error)
+	// Unused finds what no query has asked for.
+	Unused(ctx context.Context, q *UnusedQuery) (*Unused, error)
 }
 
 // The lists of [Cardinality.Count].
@@ -114,6 +116,7 @@ func (h *Handler) cardinalityEndpoints() []api.Endpoint {
 	}
 	return []api.Endpoint{
 		of(CountMetrics), of(CountLabels), of(CountValues),
+		{Pattern: prefix + "cardinality/unused", Name: "cardinality_unused", Needs: bounded, Serve: h.unused},
 		{Pattern: prefix + "cardinality/active", Name: "cardinality_active", Needs: bounded, Serve: h.active},
 	}
 }
@@ -221,4 +224,79 @@ func dayParam(form url.Values, name string) (time.Time, *api.Error) {
 		return time.Time{}, badData("invalid parameter %q: expected a day such as 2026-11-26, got %.40q", name, text)
 	}
 	return t, nil
+}
+
+// UnusedQuery asks for what no query of a tenant has asked for.
+type UnusedQuery struct {
+	Tenant string
+	Limit  int
+	Quota  *model.Quota
+	Cost   *model.Cost
+}
+
+// Unused are the metrics and labels that no query has asked for lately.
+type Unused struct {
+	// Since is the first day of the queries that were seen, and Days are the days until now; 30 are enough.
+	Since string `json:"since"`
+	Days  int    `json:"days"`
+	// Full says that there were too many different queries to remember them. Then both lists are empty.
+	Full bool `json:"full"`
+	// Series are those of the tenant, and Metrics and Labels count those that are unused.
+	Series  uint64 `json:"series"`
+	Metrics int    `json:"metrics"`
+	Labels  int    `json:"labels"`
+	// Saved is what the listed metrics take together.
+	Saved Saving `json:"saved"`
+	// ByMetric has the unused metrics with most series, and ByLabel the unused labels with most bytes.
+	ByMetric []UnusedMetric `json:"byMetric"`
+	ByLabel  []UnusedLabel  `json:"byLabel"`
+	// Relabel drops the listed metrics, and the labels that tell no series apart, in the form of
+	// write_relabel_configs of Prometheus.
+	Relabel string `json:"relabel"`
+}
+
+// Saving is what dropping something saves. All but the series are estimates.
+type Saving struct {
+	Series          uint64  `json:"series"`
+	SamplesPerDay   float64 `json:"samplesPerDay"`
+	BytesPerDay     float64 `json:"bytesPerDay"`
+	DollarsPerMonth float64 `json:"dollarsPerMonth"`
+}
+
+// UnusedMetric is a metric that no query has asked for.
+type UnusedMetric struct {
+	Name string `json:"name"`
+	Saving
+}
+
+// UnusedLabel is a label that no query has asked for.
+type UnusedLabel struct {
+	Name       string `json:"name"`
+	Series     uint64 `json:"series"`
+	Values     uint64 `json:"values"`
+	ValueBytes uint64 `json:"valueBytes"`
+	// Droppable says that the label tells no series apart: all series have it, with one value.
+	Droppable bool `json:"droppable"`
+}
+
+func (h *Handler) unused(r *api.Request) (*api.Response, error) {
+	q := &UnusedQuery{Tenant: r.Tenant(), Quota: r.Quota, Cost: r.Cost}
+	var bad *api.Error
+	if _, q.Limit, bad = countParams(r.Form); bad != nil {
+		return nil, bad
+	}
+	u := &Unused{}
+	if h.o.Cardinality != nil {
+		var err error
+		if u, err = h.o.Cardinality.Unused(r.Context(), q); err != nil {
+			return nil, err
+		}
+	}
+	if u.ByMetric == nil {
+		u.ByMetric = []UnusedMetric{}
+	}
+	if u.ByLabel == nil {
+		u.ByLabel = []UnusedLabel{}
+	}
+	return jsonResponse(u)
 }

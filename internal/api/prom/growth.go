@@ -84,3 +84,29 @@ func unwrapParens(e parser.Expr) parser.Expr {
 		e = p.Expr
 	}
 }
+
+// namedLabels returns the labels that an expression names outside of selectors: those that it groups or joins
+// by, and those that functions read.
+func namedLabels(expr parser.Expr) (names []string) {
+	parser.Inspect(expr, func(node parser.Node, _ []parser.Node) error {
+		switch n := node.(type) {
+		case *parser.AggregateExpr:
+			names = append(names, n.Grouping...)
+		case *parser.BinaryExpr:
+			if n.VectorMatching != nil {
+				names = append(append(names, n.VectorMatching.MatchingLabels...), n.VectorMatching.Include...)
+			}
+		case *parser.Call:
+			for _, arg := range n.Args { // constants that name no label do no harm
+				if s, ok := arg.(*parser.StringLiteral); ok && len(s.Val) > 0 && len(s.Val) <= maxNamedLabel {
+					names = append(names, s.Val)
+				}
+			}
+		}
+		return nil
+	})
+	return names
+}
+
+// maxNamedLabel bounds a constant that is taken for a label name.
+const maxNamedLabel = 200

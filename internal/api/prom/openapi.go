@@ -41,6 +41,7 @@ func operations() []operation {
 		{path: "cardinality/labels", summary: "Label names with the most values", params: "match[] signal day against limit"},
 		{path: "cardinality/values", summary: "Values of a label, or labels, with the most series", params: "match[] label signal day against limit"},
 		{path: "cardinality/active", summary: "Active series, and what creates series", params: "signal days limit"},
+		{path: "cardinality/unused", summary: "Metrics and labels that no query has asked for in 30 days", params: "limit"},
 		{path: "status/tsdb/blocks", summary: "Blocks of the bucket"},
 		{path: "status/self_metrics", summary: "Metrics of Shale itself", params: "metric_name_pattern"},
 		{path: "status/buildinfo", summary: "Version of the program"},

@@ -3,6 +3,7 @@ package prom
 import (
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -69,7 +70,7 @@ func TestOpenAPIIsComplete(t *testing.T) {
 	d := served(t, mux)
 	// The receivers of package write are mounted by package app.
 	endpoints := map[string]bool{prefix + "write": true, prefix + "otlp/v1/metrics": true}
-	for _, e := range append(h.endpoints(), h.plainEndpoints()...) {
+	for _, e := range slices.Concat(h.endpoints(), h.plainEndpoints(), h.cardinalityEndpoints()) {
 		if e.Name != "unknown" {
 			endpoints[e.Pattern] = true
 		}

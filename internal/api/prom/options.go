@@ -36,6 +36,8 @@ type Options struct {
 	TSDB func(ctx context.Context, tenant string, limit int, q *model.Quota, c *model.Cost) (TSDBStatus, error)
 	// Cardinality counts what makes series; nil: all counts are 0.
 	Cardinality Cardinality
+	// Asked is told the labels that expressions name outside of selectors; nil: nothing.
+	Asked func(tenant string, labels ...string)
 	// Blocks returns the blocks that may hold samples of a tenant; nil: there are none.
 	Blocks func(tenant string) []Block
 	// Delete deletes the rows of the series of a tenant that satisfy the matchers, with times from start to

@@ -98,7 +98,7 @@ func (h *Handler) run(r *api.Request, at steps, open func(context.Context, promq
 		return nil, bad
 	}
 	text := r.Form.Get("query")
-	if err := h.checkQuery(text, at, r.Quota); err != nil {
+	if err := h.checkQuery(r, text, at); err != nil {
 		return nil, err
 	}
 	q, err := open(ctx, opts, text)
@@ -135,16 +135,19 @@ func (h *Handler) run(r *api.Request, at steps, open func(context.Context, promq
 }
 
 // checkQuery refuses expressions that the engine would not survive.
-func (h *Handler) checkQuery(text string, at steps, quota *model.Quota) error {
+func (h *Handler) checkQuery(r *api.Request, text string, at steps) error {
 	if err := checkDepth(text); err != nil {
 		return badQuery(err)
 	}
-	if err := (&regexCharge{quota: quota}).text(text); err != nil {
+	if err := (&regexCharge{quota: r.Quota}).text(text); err != nil {
 		return err
 	}
 	expr, err := h.o.Parser.ParseExpr(text)
 	if err != nil {
 		return badQuery(err)
+	}
+	if h.o.Asked != nil {
+		h.o.Asked(r.Tenant(), namedLabels(expr)...)
 	}
 	if err := checkGrowth(expr); err != nil {
 		return badQuery(err)
@@ -153,7 +156,7 @@ func (h *Handler) checkQuery(text string, at steps, quota *model.Quota) error {
 	if expr, err = promql.PreprocessExpr(expr, at.start, at.end, at.interval); err != nil {
 		return nil // the engine will report it, after errors that come first
 	}
-	return h.chargeSubqueries(expr, at.end.Sub(at.start), quota)
+	return h.chargeSubqueries(expr, at.end.Sub(at.start), r.Quota)
 }
 
 // treeBytes is the memory of a syntax tree for each byte of its text.
