@@ -22,12 +22,30 @@ const (
 // link is a connection to a destination.
 type link struct {
 	nc     net.Conn
+	socket net.Conn      // that nc uses, without TLS
 	dialed time.Duration // how long the dial took: about a round trip
 	at     time.Time     // when it was made
 	// ended is closed when the destination has ended its side. Why says how: io.EOF if it was closed.
 	ended chan struct{}
 	why   error
 }
+
+// rawConn is what TLS reads from. Between two messages, Go takes an end without the last message of TLS for a
+// good one.
+type rawConn struct {
+	net.Conn
+	ended bool // without that message; it belongs to the goroutine that reads
+}
+
+func (c *rawConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if errors.Is(err, io.EOF) {
+		c.ended = true
+	}
+	return n, err
+}
+
+var errCutOff = errors.New("the connection was cut off without the last message of TLS")
 
 // dial connects, and reads until the destination ends its side.
 func dial(ctx context.Context, address string, secure *tls.Config) (*link, error) {
@@ -39,9 +57,15 @@ func dial(ctx context.Context, address string, secure *tls.Config) (*link, error
 	if err != nil {
 		return nil, err
 	}
-	l := &link{nc: nc, dialed: time.Since(began), at: began, ended: make(chan struct{})}
+	l := &link{nc: nc, socket: nc, dialed: time.Since(began), at: began, ended: make(chan struct{})}
+	var raw *rawConn
 	if secure != nil {
-		s := tls.Client(nc, secure)
+		secure = secure.Clone()
+		if secure.ServerName, _, err = net.SplitHostPort(address); err != nil {
+			return nil, errors.Join(err, nc.Close())
+		}
+		raw = &rawConn{Conn: nc}
+		s := tls.Client(raw, secure)
 		if err := s.HandshakeContext(ctx); err != nil {
 			return nil, errors.Join(fmt.Errorf("TLS handshake: %w", err), nc.Close())
 		}
@@ -50,7 +74,12 @@ func dial(ctx context.Context, address string, secure *tls.Config) (*link, error
 	go func() {
 		defer close(l.ended)
 		_, err := io.Copy(io.Discard, l.nc)
-		if l.why = err; err == nil {
+		switch {
+		case err != nil:
+			l.why = err
+		case raw != nil && raw.ended:
+			l.why = errCutOff
+		default:
 			l.why = io.EOF
 		}
 	}()

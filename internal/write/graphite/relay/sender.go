@@ -152,7 +152,7 @@ var errDied = errors.New("the destination closed all connections: it may have en
 // next one was made before and must live on.
 func confirm(ctx context.Context, l, next *link) error {
 	// A destination that has died and is there again accepts the next connection.
-	if err := closedBefore(l.nc); err != nil {
+	if err := closedBefore(l.socket); err != nil {
 		return err
 	}
 	if err := l.closeWrite(); err != nil {
@@ -170,7 +170,7 @@ func confirm(ctx context.Context, l, next *link) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	return reset(l.nc)
+	return reset(l.socket)
 }
 
 // unconfirmed counts points that will be sent again. Some may have arrived.

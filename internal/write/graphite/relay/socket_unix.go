@@ -36,7 +36,7 @@ func closedBefore(nc net.Conn) error {
 	})
 }
 
-// control calls fn with the socket of a connection, unless it has TLS, whose end says what the socket would.
+// control calls fn with the socket of a connection.
 func control(nc net.Conn, fn func(fd int) error) (err error) {
 	c, ok := nc.(syscall.Conn)
 	if !ok {
