@@ -33,6 +33,7 @@ type client struct {
 	metrics *metrics
 	breaker breaker
 	budget  retryBudget
+	pause   time.Duration // before the first repetition
 }
 
 func newClient(s *Settings, m *metrics) *client {
@@ -44,7 +45,7 @@ func newClient(s *Settings, m *metrics) *client {
 		DisableCompression: isLoopback(s.Source.url),
 	}
 	return &client{
-		url: s.Source.url, metrics: m,
+		url: s.Source.url, metrics: m, pause: firstPause,
 		http: &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
 	}
 }
@@ -63,7 +64,7 @@ func (c *client) close() { c.http.CloseIdleConnections() }
 // query runs a LogsQL query and calls each with its rows. A row is valid during the call. If it fails for a
 // reason that may pass, and no row was handed over, it is sent again. An error of each ends it.
 func (c *client) query(ctx context.Context, a Account, kind, text string, each func(row []field) error) error {
-	pause := firstPause
+	pause := c.pause
 	for attempt := 1; ; attempt++ {
 		if !c.breaker.allow(time.Now()) {
 			c.metrics.requests.WithLabelValues(kind, "refused").Inc()

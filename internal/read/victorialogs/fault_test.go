@@ -36,6 +36,7 @@ func newWorld(t *testing.T, serve http.HandlerFunc) *world {
 		serve(rw, r)
 	}))
 	w.Source = New(Options{Settings: Settings{Source: At(server.URL), Requests: 4}, Seed: 1, Rules: logs.Rules{}, Registerer: prometheus.NewRegistry()})
+	w.client.pause = time.Millisecond
 	t.Cleanup(func() {
 		if err := w.Close(); err != nil {
 			t.Error(err)
