@@ -255,10 +255,8 @@ func (c *conn) flush() error {
 	if len(c.out) == 0 {
 		return nil
 	}
-	if len(c.out) > smallBuffer {
-		if err := c.nc.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
-			return err
-		}
+	if err := c.nc.SetWriteDeadline(time.Now().Add(c.s.writeTimeout)); err != nil {
+		return err
 	}
 	n, err := c.nc.Write(c.out)
 	c.s.count.written.Add(int64(n))

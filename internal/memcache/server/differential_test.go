@@ -13,7 +13,7 @@ import (
 	"github.com/shaledb/shale/internal/memcache/memcachetest"
 )
 
-var differential = flag.Int("requests", 2000, "random requests to compare with the real memcached")
+var differential = flag.Int("requests", 1000, "random requests to compare with the real memcached")
 
 // chooser makes random requests, for several servers whose unique numbers differ.
 type chooser struct {

@@ -52,6 +52,8 @@ type Server struct {
 	cas     atomic.Uint64
 	begun   time.Time
 
+	writeTimeout time.Duration
+
 	flushing sync.Mutex
 	flushAt  atomic.Uint32 // a flush that is to come; 0: none
 
@@ -82,7 +84,7 @@ func New(o Options) (*Server, error) {
 		return nil, fmt.Errorf("item size limit: expected %d to %d bytes, got %d", smallestItem, 1<<30, o.MaxItem)
 	}
 	buffered := max(o.Memory/bufferShare, 8*(int64(o.MaxItem)+smallBuffer))
-	s := &Server{o: o, disk: o.Disk, begun: o.Now(), stop: make(chan struct{}), conns: make(map[*conn]bool)}
+	s := &Server{o: o, disk: o.Disk, begun: o.Now(), writeTimeout: writeTimeout, stop: make(chan struct{}), conns: make(map[*conn]bool)}
 	var err error
 	if s.items, err = items.New(o.Memory-o.DiskMemory-buffered, o.MaxItem); err != nil {
 		return nil, fmt.Errorf("memory of %d bytes, of which %d are for buffers and %d for the disk: %w", o.Memory, buffered, o.DiskMemory, err)

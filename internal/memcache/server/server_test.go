@@ -198,6 +198,30 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+// TestWriteTimeout: the time for a response begins with it, and not with the one before.
+func TestWriteTimeout(t *testing.T) {
+	s, err := New(testOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	s.writeTimeout = time.Second
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Serve(l)
+	c := dial(t, l.Addr().String())
+	value := strings.Repeat("v", 100_000)
+	c.ask("set a 0 0 100000\r\n"+value+"\r\nget a\r\n", "STORED\r\nVALUE a 0 100000\r\n"+value+"\r\nEND\r\n")
+	time.Sleep(1100 * time.Millisecond) // the time of the response before is over
+	c.ask("mn\r\n", "MN\r\n")
+}
+
 // TestIdle: a connection that asks for nothing is closed.
 func TestIdle(t *testing.T) {
 	o := testOptions()
