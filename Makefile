@@ -126,6 +126,9 @@ oracle-carbon: ## Compare rules, aggregates and the relay with carbon, which is 
 	  && $(VENV)/bin/python test/carbon-oracle/python/relay_cases.py $(SEED) $(CASES) > $$d/cases \
 	  && $(VENV)/bin/python test/carbon-oracle/python/relay.py < $$d/cases > $$d/answers \
 	  && go test -count=1 -run TestAsCarbonRelay ./internal/write/graphite/route -cases $$d/cases -answers $$d/answers
+	$(VENV)/bin/pip install -q whisper==1.1.10
+	go build -o bin/test/shale ./cmd/shale
+	$(VENV)/bin/python test/carbon-oracle/python/relay_daemons.py $(VENV)/bin bin/test/shale
 
 # make oracle-logql LOKI=<path> also compares the oracle of metric queries with a program of Loki, over HTTP.
 QUERIES ?= 20000
