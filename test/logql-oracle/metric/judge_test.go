@@ -127,7 +127,7 @@ var (
 	early    = regexp.MustCompile(`\| ([a-z_]+(?:!=|=~|!~|==|>=|<=|=|>|<)(?:"[^"]*"|[0-9][0-9.a-zA-Z]*))`)
 	fraction = regexp.MustCompile(`offset -?\d+us`)
 	chosen   = regexp.MustCompile(`\| logfmt (n, f, level|f=)[^|\[)]*`)
-	pick     = regexp.MustCompile(`((?:topk|bottomk)(?: (?:by|without) \([a-z_,]*\) )?)\([0-9]+`)
+	pick     = regexp.MustCompile(`((?:topk|bottomk)(?: (?:by|without) \([a-z_,]*\) )? ?)\([0-9]+`)
 	atOnce   = regexp.MustCompile(`first_over_time|last_over_time|rate_counter`)
 )
 
