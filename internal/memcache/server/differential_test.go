@@ -45,7 +45,7 @@ func (g *chooser) value() string {
 	case 3, 4, 5:
 		return fmt.Sprint(10 + g.r.IntN(90))
 	case 6:
-		return []string{" 7", "7 x", "-1", "18446744073709551615", "18446744073709551616", "7x", "+5"}[g.r.IntN(7)]
+		return []string{" 7", "7 x", "-1", "18446744073709551616", "7x", "+5"}[g.r.IntN(6)]
 	}
 	return strings.Repeat("v", g.r.IntN(300))
 }
@@ -72,7 +72,7 @@ func (g *chooser) request() [2]string {
 	case 4:
 		return same("delete %s%s\r\n", g.key(), g.one("", " 0", " 1", " noreply", " 0 noreply", " 1 noreply", " a b c"))
 	case 5:
-		return same("%s %s %s%s\r\n", g.one("incr"), g.key(), g.one("1", "100", "x", "-1", "18446744073709551615"), noreply)
+		return same("%s %s %s%s\r\n", g.one("incr"), g.key(), g.one("1", "100", "x", "-1"), noreply)
 	case 6:
 		return same("touch %s %s%s\r\n", g.key(), exp, noreply)
 	case 7:
@@ -138,8 +138,9 @@ var secondsLeft = regexp.MustCompile(`(?m)^((?:HD|VA).*?) t\d+`)
 // TestDifferential sends the same random requests, pipelined and in pieces, to this server and to the real
 // memcached: the responses are the same, byte for byte, but for unique numbers.
 //
-// Left out is what depends on more than the requests: decr, which keeps the length of a number unless another
-// response refers to the item; times since the last use; and what memcached itself calls a bug.
+// Left out is what depends on more than the requests: decr, and incr beyond 64 bits, which keep the length
+// of a number unless another response refers to the item; times since the last use; and what
+// memcached itself calls a bug.
 func TestDifferential(t *testing.T) {
 	r := rand.New(rand.NewPCG(11, 211))
 	_, addr := start(t, testOptions())
