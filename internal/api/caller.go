@@ -33,6 +33,14 @@ func (c *call) identify() {
 	c.r.Request = c.r.WithContext(c.client)
 }
 
+// mostQueries returns how many queries the first tenant of the request may have at one time; 0: no limit.
+func (c *call) mostQueries() int {
+	if c.o.LimitsOf == nil || len(c.r.Tenants) == 0 {
+		return c.o.Limits.MaxOfTenant
+	}
+	return c.o.LimitsOf(c.r.Tenants[0]).MaxOfTenant
+}
+
 // limit applies the limits of the tenants of the request: the least of each.
 func (c *call) limit() {
 	if c.o.LimitsOf == nil {

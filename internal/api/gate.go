@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"sync/atomic"
 	"time"
 
@@ -36,15 +37,27 @@ func NewGate(s *Slots, maxWait time.Duration, m GateMetrics) *Gate {
 
 // Enter returns once the request may run; the request must then call Leave. The error is that of the context
 // or a [TurnError].
-func (g *Gate) Enter(ctx context.Context) error {
-	w, waiting, ok := g.slots.enter(model.CallerOf(ctx).Tenant, false)
-	if !ok {
+func (g *Gate) Enter(ctx context.Context) error { return g.EnterWithin(ctx, 0) }
+
+// EnterWithin is Enter for a tenant that may have most requests that run or wait; 0: as many as fit. Beyond,
+// the error has the status 429.
+func (g *Gate) EnterWithin(ctx context.Context, most int) error {
+	tenant := model.CallerOf(ctx).Tenant
+	w, err := g.slots.enter(tenant, most, false)
+	var full *tenantFull
+	var queue *queueFull
+	switch {
+	case errors.As(err, &full):
+		g.metrics.Refused.Inc()
+		return &Error{Status: http.StatusTooManyRequests, Err: fmt.Errorf(
+			"tenant %s has %d queries that run or wait, and may have %d (query.tenant-concurrent); send fewer at a time", tenant, full.has, full.may)}
+	case errors.As(err, &queue):
 		return g.refuse("%w: %d queries are running and %d wait (query.max-concurrent); try again later",
-			model.ErrTransient, g.slots.running(), waiting)
+			model.ErrTransient, g.slots.running(), queue.waiting)
 	}
 	t := time.NewTimer(g.maxWait)
 	defer t.Stop()
-	err := g.await(ctx, w, t.C)
+	err = g.await(ctx, w, t.C)
 	if errors.Is(err, errNoTurn) {
 		return g.refuse("%w: %d queries are running and none ended within %s (query.max-concurrent); try again later",
 			model.ErrTransient, g.slots.running(), g.maxWait)
@@ -55,7 +68,7 @@ func (g *Gate) Enter(ctx context.Context) error {
 // EnterAgain is Enter for a request that gave back its turn to wait for memory. It waits until the context
 // ends.
 func (g *Gate) EnterAgain(ctx context.Context) error {
-	w, _, _ := g.slots.enter(model.CallerOf(ctx).Tenant, true)
+	w, _ := g.slots.enter(model.CallerOf(ctx).Tenant, 0, true) // never refused
 	return g.await(ctx, w, nil)
 }
 

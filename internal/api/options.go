@@ -34,8 +34,8 @@ type Options struct {
 	// CORSOrigin must match the whole origin of a page whose scripts may read responses; nil: any.
 	CORSOrigin *regexp.Regexp
 	Limits     Limits
-	// LimitsOf returns the limits of a tenant, of which Timeout, MaxSeries, MaxSamples and MaxBytes count; nil:
-	// all tenants have Limits. A query over several tenants has the least of each.
+	// LimitsOf returns the limits of a tenant, of which Timeout, MaxOfTenant, MaxSeries, MaxSamples and MaxBytes
+	// count; nil: all tenants have Limits. A query over several tenants has the least of each.
 	LimitsOf   func(tenant string) *Limits
 	Version    Version
 	Now        func() time.Time // nil: the system clock
@@ -59,6 +59,8 @@ type Limits struct {
 	Timeout time.Duration `name:"query.timeout" tenant:"own" type:"time" default:"2m" placeholder:"TIME" min:"1ms" help:"Longest run time of one query."`
 	// MaxConcurrent is the number of slots where Options have none; 20 by default.
 	MaxConcurrent int `name:"query.max-concurrent" type:"count" default:"16" placeholder:"N" min:"1" help:"Most queries that run at the same time. Further queries wait."`
+	// MaxOfTenant bounds the requests of one tenant that run or wait for their turn.
+	MaxOfTenant int `name:"query.tenant-concurrent" tenant:"own" type:"count" default:"0" placeholder:"N" min:"0" help:"Most queries of each tenant that run or wait at the same time; further ones are refused with 429. 0: as many as leave a quarter of the turns to other tenants."`
 	// MaxSeries, MaxSamples and MaxBytes bound what one query may read (see model.Quota).
 	MaxSeries  int64 `name:"query.max-series" tenant:"own" type:"count" default:"2000000" placeholder:"N" min:"0" help:"Most series that one query may select. 0: no limit."`
 	MaxSamples int64 `name:"query.max-samples" tenant:"own" type:"count" default:"50000000" placeholder:"N" min:"0" help:"Most samples that one query may read or hold. 0: no limit."`

@@ -214,7 +214,7 @@ func (c *call) enter() error {
 		return nil
 	}
 	waits := time.Now()
-	if err := c.Gate.Enter(c.client); err != nil {
+	if err := c.Gate.EnterWithin(c.client, c.mostQueries()); err != nil {
 		return err
 	}
 	c.hasTurn, c.r.Queued = true, time.Since(waits)

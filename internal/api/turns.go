@@ -1,6 +1,7 @@
 package api
 
 import (
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -53,25 +54,41 @@ func (s *Slots) running() int {
 	return s.taken
 }
 
-// enter takes a turn for a tenant, and returns nil, or a place in the queue. If the queue has no room, it
-// returns false and the length of the queue; a request that had a turn before always has room.
-func (s *Slots) enter(tenant string, hadTurn bool) (w *waiter, waiting int, ok bool) {
+// tenantFull refuses a request of a tenant that has as many as it may have.
+type tenantFull struct{ has, may int }
+
+func (e *tenantFull) Error() string {
+	return fmt.Sprintf("%d queries run or wait, and %d may (query.tenant-concurrent)", e.has, e.may)
+}
+
+// queueFull refuses a request for which the queue has no room.
+type queueFull struct{ waiting int }
+
+func (e *queueFull) Error() string { return fmt.Sprintf("%d queries wait", e.waiting) }
+
+// enter takes a turn for a tenant, and returns nil, or a place in the queue. Its error is a tenantFull if the
+// tenant has most requests that run or wait, of which 0 means no limit, or a queueFull. A request that had a
+// turn before always has room.
+func (s *Slots) enter(tenant string, most int, hadTurn bool) (w *waiter, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if has := s.turns[tenant] + s.waiting(tenant); !hadTurn && most > 0 && has >= most {
+		return nil, &tenantFull{has, most}
+	}
 	if s.seen && tenant != s.last {
 		s.switched = time.Now()
 	}
 	s.seen, s.last = true, tenant
 	if s.taken < s.most && s.leavesRoom(s.turns[tenant], s.most) {
 		s.start(tenant)
-		return nil, 0, true
+		return nil, nil
 	}
 	if room := waitersPerSlot * s.most; !hadTurn && (len(s.queue) >= room || !s.leavesRoom(s.waiting(tenant), room)) {
-		return nil, len(s.queue), false
+		return nil, &queueFull{len(s.queue)}
 	}
 	w = &waiter{tenant: tenant, granted: make(chan struct{})}
 	s.queue = append(s.queue, w)
-	return w, 0, true
+	return w, nil
 }
 
 // leavesRoom reports whether a tenant that has some of the turns, or of the places in the queue, may have one
