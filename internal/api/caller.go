@@ -33,12 +33,18 @@ func (c *call) identify() {
 	c.r.Request = c.r.WithContext(c.client)
 }
 
-// mostQueries returns how many queries the first tenant of the request may have at one time; 0: no limit.
-func (c *call) mostQueries() int {
+// mostQueries returns how many queries the first tenant of the request, for which it counts, may have at one
+// time: the least limit of all its tenants. 0: no limit.
+func (c *call) mostQueries() (most int) {
 	if c.o.LimitsOf == nil || len(c.r.Tenants) == 0 {
 		return c.o.Limits.MaxOfTenant
 	}
-	return c.o.LimitsOf(c.r.Tenants[0]).MaxOfTenant
+	for _, tenant := range c.r.Tenants {
+		if n := c.o.LimitsOf(tenant).MaxOfTenant; n > 0 && (most == 0 || n < most) {
+			most = n
+		}
+	}
+	return most
 }
 
 // limit applies the limits of the tenants of the request: the least of each.
