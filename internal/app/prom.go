@@ -84,7 +84,7 @@ func promOptions(c config.Config, e *Engine, engine *promEngine, shared api.Opti
 		TSDB: func(ctx context.Context, tenant string, limit int, q *model.Quota, cost *model.Cost) (prom.TSDBStatus, error) {
 			return tsdbStatus(ctx, e, tenant, limit, q, cost)
 		},
-		Cardinality: cardinality{e}, Asked: e.asked.Named,
+		Cardinality: cardinality{e}, Asked: func(tenant string, labels ...string) { e.asked.Named(tenant, labels...) },
 		Blocks:  func(tenant string) []prom.Block { return tsdbBlocks(e, tenant) },
 		Flags:   func() map[string]string { return flags(&c) },
 		Config:  func() string { return c.YAML(nil) },

@@ -37,13 +37,13 @@ type line struct {
 
 // get returns the connection. It dials if there is none, and waits until the deadline for that.
 func (l *line) get(ctx context.Context, deadline time.Time) (*pipe.Conn, error) {
+	conn, dialed, err := l.now()
+	if conn != nil || err != nil {
+		return conn, err
+	}
 	wait := time.NewTimer(time.Until(deadline))
 	defer wait.Stop()
-	for {
-		conn, dialed, err := l.now()
-		if conn != nil || err != nil {
-			return conn, err
-		}
+	for conn == nil && err == nil {
 		select {
 		case <-dialed:
 		case <-wait.C:
@@ -51,7 +51,9 @@ func (l *line) get(ctx context.Context, deadline time.Time) (*pipe.Conn, error) 
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
+		conn, dialed, err = l.now()
 	}
+	return conn, err
 }
 
 // now returns the connection, or why there is none, or what is closed when a dial has ended. By then, the new

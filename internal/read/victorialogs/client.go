@@ -121,7 +121,9 @@ func (c *client) failed(format string, of ...any) *failure {
 
 // once sends a request, and reports whether a row was handed over.
 func (c *client) once(ctx context.Context, a Account, text string, each func(row []field) error) (handed bool, err error) {
-	form := url.Values{"query": {text}}
+	// A cluster may be told to answer with the lines of the nodes that are there. The rest would be missing
+	// without a word.
+	form := url.Values{"query": {text}, "allow_partial_response": {"0"}}
 	if at, ok := ctx.Deadline(); ok {
 		// The server gives up with the client. Its own limit is the lower of the two.
 		form.Set("timeout", strconv.FormatFloat(max(time.Until(at).Seconds(), 0.001), 'f', 3, 64)+"s")
@@ -154,7 +156,11 @@ func (c *client) once(ctx context.Context, a Account, text string, each func(row
 		case err == io.EOF:
 			return handed, nil
 		case err != nil:
-			return handed, c.failed("ended its response after %d rows: %v", rows.count, err)
+			f := c.failed("ended its response after %d rows: %v", rows.count, err)
+			if ended := context.Cause(ctx); ended != nil {
+				f.class = ended
+			}
+			return handed, f
 		}
 		handed = true
 		if err := each(row); err != nil {

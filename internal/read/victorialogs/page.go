@@ -358,6 +358,9 @@ func (f *fetch) addMetadata(row []field, text []byte) error {
 		}
 		m.Add(row[i].name, row[i].value)
 	}
+	if why := m.Lost(); why != "" {
+		return fmt.Errorf("%w: a line of %s has fields that cannot be shown: %s", model.ErrLimit, f.stream.Labels, why)
+	}
 	f.labels = f.entries.AppendMetadata(f.labels[:0], text)
 	l, set := f.lines, uint32(0)
 	if len(f.labels) > 0 {

@@ -117,6 +117,10 @@ func (s *Source) LabelValues(ctx context.Context, req *model.Request, name strin
 }
 
 func (s *Source) eachLabel(ctx context.Context, req *model.Request, visit func(name, value []byte) error) error {
+	if req.Cost.Bill != nil {
+		s.explain(req)
+		return nil
+	}
 	a, ok := s.account(req)
 	if !ok {
 		return nil

@@ -40,14 +40,26 @@ func (s *streamNames) of(spelling []byte) (*logs.Stream, error) {
 func readStream(spelling []byte, lb *model.LabelsBuilder) error {
 	var names logs.Metadata
 	return eachStreamField(spelling, func(name, value []byte) error {
-		names.Reset()
-		name, err := names.Sanitize(name)
-		if err != nil {
-			return err
+		if !isLabelName(name) {
+			names.Reset()
+			var err error
+			if name, err = names.Sanitize(name); err != nil {
+				return err
+			}
 		}
 		lb.Add(bytes.Clone(name), value)
 		return nil
 	})
+}
+
+// isLabelName reports whether a name is one of a label as it stands, such as a__b.
+func isLabelName(name []byte) bool {
+	for i, c := range name {
+		if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' || i > 0 && c >= '0' && c <= '9') {
+			return false
+		}
+	}
+	return len(name) > 0
 }
 
 // fieldsOf returns the fields of a stream as they are in VictoriaLogs, with the bytes of their own.

@@ -3,6 +3,7 @@ package logs
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"unicode/utf8"
 
 	"github.com/prometheus/otlptranslator"
@@ -51,6 +52,17 @@ const (
 
 // Full reports whether the metadata exceeds the limits, so that the line will be rejected.
 func (m *Metadata) Full() bool { return m.bytes > mostMetadataBytes || m.entries > mostMetadataEntries }
+
+// Lost says why Add has left entries out, or is empty.
+func (m *Metadata) Lost() string {
+	switch {
+	case m.Full():
+		return fmt.Sprintf("structured metadata of %d entries and %d bytes, more than %d or %d", m.entries, m.bytes, mostMetadataEntries, mostMetadataBytes)
+	case m.badErr != nil:
+		return fmt.Sprintf("the name %q: %v", cut(m.bad), m.badErr)
+	}
+	return ""
+}
 
 // Seal prepares m for use as a base: it sorts the entries and drops duplicates and empty values.
 func (m *Metadata) Seal() {

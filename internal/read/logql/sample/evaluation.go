@@ -45,8 +45,11 @@ func newEvaluation(p *Program, quota *model.Quota, steps vector.Steps, tenants [
 	return e
 }
 
-// divide tells sources where cells end.
+// divide tells sources where cells end, if chunks within a cell are counted without their lines.
 func (e *evaluation) divide(x *selection.Execution) {
+	if !x.Program.Whole || x.Program.Filter != nil {
+		return
+	}
 	r := e.program.expr.Range
 	c := &model.TextCells{Phase: e.steps.Start - int64(r.Offset)}
 	if e.steps.Count > 1 {

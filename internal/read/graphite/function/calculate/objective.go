@@ -14,6 +14,9 @@ var satisfies = map[string]func(v, bound float64) bool{
 	"belowOrEqual": func(v, bound float64) bool { return v <= bound },
 }
 
+// maxIntervals bounds the values of a series.
+const maxIntervals = 1 << 24
+
 // objective returns the body of a function that takes the share of values which satisfy a condition, in each
 // interval. As an error budget, it is by how many seconds of the interval this is more than the objective. If
 // the interval is longer than the graph, the values before the graph count, too.
@@ -46,6 +49,13 @@ func objective(budget bool) function.Body {
 				continue // it has no values in the graph
 			}
 			if err := c.Check(len(s.Values)); err != nil {
+				return nil, err
+			}
+			n := max(0, s.End-s.Start)/interval + 2
+			if n > maxIntervals {
+				return nil, c.Errorf("an interval of %d s makes %d values of one series, more than %d", interval, n, maxIntervals)
+			}
+			if err := c.Charge(c, n); err != nil {
 				return nil, err
 			}
 			title := name + s.Name + ", " + c.Text(1) + ", " + c.Text(2) + ", " + series.General(c.Number(3))

@@ -71,7 +71,7 @@ func stretch(c *function.Call, s *series.Series) (func([]float64) []float64, err
 		switch n := int64(len(values)); {
 		case points > 0 && points < n:
 			return values[n-points:]
-		case points < 0 && -points < n:
+		case points < 0 && points > -n:
 			return values[:n+points]
 		}
 		return values

@@ -10,12 +10,43 @@ import (
 	"github.com/shaledb/shale/internal/read/graphite/series"
 )
 
+const (
+	// maxSpectrum bounds the values of a series that has a spectrum. The library fails for lengths with more
+	// than 13 prime factors, of which the least is beyond this.
+	maxSpectrum = 1 << 20
+	// maxSteps bounds the work of one transform, which is the length times its greatest prime factor.
+	maxSteps = 1 << 31
+)
+
+// transformable takes the memory and the work of one transform from the request, or refuses it.
+func transformable(c *function.Call, n int) error {
+	if n > maxSpectrum {
+		return c.Errorf("expected at most %d values of a series, found %d", maxSpectrum, n)
+	}
+	greatest := 1
+	for rest, p := n, 2; rest > 1; p++ {
+		if p*p > rest {
+			p = rest
+		}
+		for rest%p == 0 {
+			greatest, rest = max(greatest, p), rest/p
+		}
+	}
+	if steps := n * greatest; steps > maxSteps {
+		return c.Errorf("a series of %d values would take %d steps, more than %d, as %d is a prime factor: choose another window", n, steps, maxSteps, greatest)
+	}
+	if err := c.Check(n * greatest); err != nil {
+		return err
+	}
+	return c.Charge(c, 10*int64(n))
+}
+
 // spectrum shows the discrete Fourier transform of each series: the magnitude of each frequency, its phase,
 // or both as two series. Values lie where those of the series were. A series with a gap has no spectrum.
 func spectrum(c *function.Call) (any, error) {
 	var out series.List
 	for _, s := range c.List(0) {
-		if err := c.Check(len(s.Values) * 16); err != nil {
+		if err := transformable(c, len(s.Values)); err != nil {
 			return nil, err
 		}
 		var bins []complex128
@@ -45,7 +76,7 @@ func inverseSpectrum(c *function.Call) (any, error) {
 	phases := c.List(1)
 	var out series.List
 	for i, s := range c.List(0) {
-		if err := c.Check(len(s.Values) * 16); err != nil {
+		if err := transformable(c, len(s.Values)); err != nil {
 			return nil, err
 		}
 		name, values := "ifft("+s.Name+")", []float64(nil)
