@@ -3,7 +3,9 @@ package ssd
 import (
 	"cmp"
 	"errors"
+	"io"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -16,7 +18,9 @@ const lockName = "LOCK"
 // start opens the folder. Without it the tier is out, and tries again later.
 func (s *Store) start() {
 	begun := time.Now()
-	if err := s.load(); err != nil {
+	err := s.load()
+	s.removed.again = true // what is served from now on is not known in the folder
+	if err != nil {
 		_ = s.forget() // what was opened may be what fails
 		s.health.leave(missing, err)
 		return
@@ -26,12 +30,26 @@ func (s *Store) start() {
 		"segments", len(s.sealed), "seconds", time.Since(begun).Seconds())
 }
 
+// lockPatience is how long a mutable tier waits for a process that ends and still writes to the folder.
+// Without it, it would have to begin empty later.
+const lockPatience = 30 * time.Second
+
+func (s *Store) takeLock() (io.Closer, error) {
+	for begun := time.Now(); ; time.Sleep(50 * time.Millisecond) {
+		l, err := s.o.FS.Lock(s.o.FS.PathJoin(s.o.Dir, lockName))
+		held := errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EACCES)
+		if !held || !s.o.Mutable || s.removed.again || time.Since(begun) > lockPatience {
+			return l, err
+		}
+	}
+}
+
 // load reads the folder: the footers of sealed segments, and the records of the segment that was open.
 func (s *Store) load() (err error) {
 	if err := s.o.FS.MkdirAll(s.o.Dir, 0o755); err != nil {
 		return err
 	}
-	if s.lock, err = s.o.FS.Lock(s.o.FS.PathJoin(s.o.Dir, lockName)); err != nil {
+	if s.lock, err = s.takeLock(); err != nil {
 		return err
 	}
 	var gone []Removal

@@ -93,32 +93,44 @@ func (s *Store) Keep(ctx context.Context, k cache.Key, reader uint16, value []by
 	}
 }
 
-// Forget removes what the tier has of a hash, or is about to write, from what it returns. Unless there was
-// nothing, the caller passes the removal to Record before it tells anyone that the value is gone.
-func (s *Store) Forget(hash uint64) (r Removal, was bool) {
+// Forget removes what the tier has of a hash, or is about to write, from what it returns. The caller calls
+// Record before it tells anyone that the value is gone, also if the tier had nothing: another goroutine may
+// have forgotten an older value of the hash, and not have recorded that yet.
+func (s *Store) Forget(hash uint64) {
 	g := s.gate(hash)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.stamp++
 	e, ok := s.index.take(hash)
 	if !ok {
-		return r, false
+		return
 	}
-	s.filter.Retry(hash, e.query) // its next value is worth a write, too, but not each of many at one time
-	generation := s.slots[e.slot].generation.Load()
-	return Removal{generation, hash, e.off}, generation != 0 // 0: its segment was dropped meanwhile
+	s.filter.Retry(hash, e.query)                                         // its next value is worth a write, too, but not each of many at one time
+	if generation := s.slots[e.slot].generation.Load(); generation != 0 { // 0: its segment was dropped meanwhile
+		s.removed.note(Removal{generation, hash, e.off})
+	}
 }
 
-// Record makes removals last. If they cannot be written, the tier gives all its files up, and if that fails,
-// too, Record does.
-func (s *Store) Record(list []Removal) error {
-	err := s.removed.append(list)
-	if err == nil {
-		s.m.wrote(removedBytes * len(list))
+// Record makes all that was forgotten last. If that cannot be written, the tier gives all its files up, and
+// if that fails, too, Record does. A tier whose folder is not open needs no record: it begins empty.
+func (s *Store) Record() error { return s.note() }
+
+// note records more than what was forgotten.
+func (s *Store) note(more ...Removal) error {
+	n, err := s.removed.append(more...)
+	switch {
+	case err == nil:
+		s.m.wrote(removedBytes * n)
+		return nil
+	case s.health.has(missing):
 		return nil
 	}
 	s.health.writeFailed(err)
-	return s.abandon()
+	if err := s.abandon(); err != nil {
+		return err
+	}
+	s.removed.drop()
+	return nil
 }
 
 // Clear removes everything. It is recorded when it returns.
@@ -139,7 +151,7 @@ func (s *Store) Clear() error {
 	for i := range s.gates {
 		s.gates[i].mu.Unlock()
 	}
-	if err := s.Record([]Removal{{newest, 0, removedAll}}); err != nil {
+	if err := s.note(Removal{newest, 0, removedAll}); err != nil {
 		return err
 	}
 	s.removed.clearsAt.Store(0)
@@ -149,7 +161,7 @@ func (s *Store) Clear() error {
 // ClearAt notes that the owner wants everything removed at a Unix time: if the process ends before, the next
 // one learns of it by ClearsAt, or begins empty.
 func (s *Store) ClearAt(at uint32) error {
-	if err := s.Record([]Removal{{uint64(at), 0, removedLater}}); err != nil {
+	if err := s.note(Removal{uint64(at), 0, removedLater}); err != nil {
 		return err
 	}
 	s.removed.clearsAt.Store(at)

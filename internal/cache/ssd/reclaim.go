@@ -60,7 +60,7 @@ func (s *Store) dropOldest() int {
 	from := s.sealed[0]
 	if s.o.Mutable {
 		// Its file stays as it is for now. That its records are gone is known before any of them is.
-		if err := s.Record([]Removal{{s.slots[from].generation.Load(), 0, removedAll}}); err != nil {
+		if err := s.note(Removal{s.slots[from].generation.Load(), 0, removedAll}); err != nil {
 			s.health.writeFailed(err)
 		}
 	}

@@ -37,34 +37,56 @@ const (
 // removed is the file of removals. Any goroutine appends to it.
 type removed struct {
 	mu       sync.Mutex
+	pending  []Removal // are not in the file yet
 	file     vfs.File
 	end      int64
 	buffer   []byte
 	limit    int64 // of entries, at which the file is written again
 	clearsAt atomic.Uint32
 
-	// again says that this process has opened the folder before. What it has served since is not known there.
+	// again says that this process has tried to open the folder before. What it has served since is not known
+	// there.
 	again bool
 }
 
 var errRemoved = errors.New("the file of removals is not open")
 
-// append writes entries.
-func (r *removed) append(list []Removal) error {
+// note adds an entry that the next append writes, whoever calls it.
+func (r *removed) note(e Removal) {
+	r.mu.Lock()
+	r.pending = append(r.pending, e)
+	r.mu.Unlock()
+}
+
+// drop forgets the entries that wait: what they remove is gone.
+func (r *removed) drop() {
+	r.mu.Lock()
+	r.pending = r.pending[:0]
+	r.mu.Unlock()
+}
+
+// append writes the entries that wait, and more. It returns the number of them.
+func (r *removed) append(list ...Removal) (n int, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.pending = append(r.pending, list...)
+	if len(r.pending) == 0 {
+		return 0, nil
+	}
 	if r.file == nil {
-		return errRemoved
+		return 0, errRemoved
 	}
 	r.buffer = r.buffer[:0]
-	for _, e := range list {
-		r.buffer = e.append(r.buffer)
+	for i := range r.pending {
+		r.buffer = r.pending[i].append(r.buffer)
 	}
+	n = len(r.pending)
 	if _, err := r.file.WriteAt(r.buffer, r.end); err != nil {
-		return err
+		return 0, err
 	}
 	r.end += int64(len(r.buffer))
-	return nil
+	r.pending = r.pending[:0]
+	return n, nil
 }
 
 func (e *Removal) append(b []byte) []byte {
@@ -95,9 +117,13 @@ func (s *Store) readRemoved() ([]Removal, error) {
 	if err != nil {
 		return nil, err
 	}
-	b, err := io.ReadAll(io.LimitReader(f, 4*mostRemoved*removedBytes))
+	const most = 4 * mostRemoved * removedBytes
+	b, err := io.ReadAll(io.LimitReader(f, most+1))
 	if err = errors.Join(err, f.Close()); err != nil {
 		return nil, err
+	}
+	if len(b) > most {
+		return nil, corrupt("the file of removals is longer than %d bytes", most)
 	}
 	return parseRemoved(b)
 }
@@ -111,7 +137,6 @@ func (s *Store) openRemoved() (list []Removal, err error) {
 		_ = f.Close() // it was only read
 		keep = err == nil && !s.removed.again && (string(b) == clean || s.o.Boot != "" && string(b) == s.o.Boot)
 	}
-	s.removed.again = true
 	if list, err = s.readRemoved(); err != nil || !keep {
 		if keep {
 			s.o.Logger.Warn("the SSD cache begins empty: what was removed is not known", "dir", s.o.Dir, "err", err)
@@ -137,7 +162,11 @@ func (s *Store) openRemoved() (list []Removal, err error) {
 	if err := s.syncFolder(); err != nil {
 		return nil, err
 	}
-	if err := s.reopenRemoved(int64(len(list))); err != nil {
+	s.removed.mu.Lock()
+	s.removed.pending = s.removed.pending[:0] // of what was here before
+	err = s.reopenRemoved(int64(len(list)))
+	s.removed.mu.Unlock()
+	if err != nil {
 		return nil, err
 	}
 	s.learn(list)
@@ -186,7 +215,8 @@ func (s *Store) clearIfDue() error {
 	}
 	s.floor.Store(s.generation)
 	s.removed.clearsAt.Store(0)
-	return s.removed.append([]Removal{{s.generation, 0, removedAll}})
+	_, err := s.removed.append(Removal{s.generation, 0, removedAll})
+	return err
 }
 
 // syncFolder makes names in the folder last.
@@ -271,7 +301,13 @@ func (s *Store) rewriteRemoved() (done bool, err error) {
 	if err := s.writeFile(removedName, b); err != nil {
 		return false, err
 	}
-	return true, s.reopenRemoved(int64(len(list)))
+	if err := s.reopenRemoved(int64(len(list))); err != nil {
+		// What is open has no name any more: nothing that is written to it would be read again.
+		_ = r.file.Close()
+		r.file = nil
+		return false, err
+	}
+	return true, nil
 }
 
 // closeRemoved ends the file of removals. If everything was written, the folder may be kept.

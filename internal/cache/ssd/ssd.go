@@ -310,7 +310,7 @@ func (s *Store) read(k cache.Key, hash uint64, e entry) ([]byte, bool) {
 // damaged removes an entry whose record cannot be read. An entry that was replaced in the meantime stays.
 func (s *Store) damaged(hash uint64, e entry, err error) {
 	if s.o.Mutable { // the next process may be able to read it, when its value was replaced
-		if err := s.Record([]Removal{{s.slots[e.slot].generation.Load(), hash, e.off}}); err != nil {
+		if err := s.note(Removal{s.slots[e.slot].generation.Load(), hash, e.off}); err != nil {
 			s.health.writeFailed(err)
 		}
 	}

@@ -354,6 +354,7 @@ func (c *conn) delete(w [][]byte) {
 	defer sh.Unlock()
 	sh.Counts[items.Deletes]++
 	if it == nil {
+		c.changed(sh, hash) // the disk may have it, and not be able to read it now
 		c.say("NOT_FOUND")
 		return
 	}
@@ -380,6 +381,9 @@ func (c *conn) touch(w [][]byte) {
 	defer sh.Unlock()
 	sh.Counts[items.Touches]++
 	if it == nil {
+		if t < 0 {
+			c.changed(sh, hash) // as of delete
+		}
 		c.say("NOT_FOUND")
 		return
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"math/bits"
 	"net"
 	"os"
 	"sync/atomic"
@@ -20,6 +21,8 @@ const (
 	maxLine    = 1 << 20
 	// writeTimeout is how long a client may take to read what was sent to it.
 	writeTimeout = time.Minute
+	// partTimeout is how long a client may pause in the middle of a request.
+	partTimeout = time.Minute
 )
 
 // conn is a connection of a client. One goroutine reads requests, carries them out in their order and writes
@@ -36,11 +39,13 @@ type conn struct {
 	need     int // bytes from from on without which the request cannot go on; 0: it is done
 	swallow  int // bytes of the client that are passed over
 	out      []byte
+	outTaken int // of its capacity, that was taken from the bound of buffers
 	words    [mostWords][]byte
 	more     [mostWords][]byte // of a get with many keys
-	changes  changes
+	dirty    bool              // something has changed that may be on the disk
 	now      uint32
 	reader   uint16
+	timed    bool // the connection has a deadline for reads
 	quiet    bool // the request asked for no response
 	quit     bool
 
@@ -54,7 +59,7 @@ func (c *conn) serve() (err error) {
 	c.in, c.out = make([]byte, smallBuffer), make([]byte, 0, smallBuffer)
 	defer func() {
 		c.s.buffers.give(len(c.in))
-		c.s.buffers.give(cap(c.out))
+		c.s.buffers.give(c.outTaken)
 	}()
 	if binary, err := c.begin(); err != nil || binary {
 		return err
@@ -102,9 +107,10 @@ func (c *conn) read() error {
 			c.s.buffers.give(len(c.in))
 			c.in = make([]byte, smallBuffer)
 		}
-		if cap(c.out) > smallBuffer && c.s.buffers.scarce() {
-			c.s.buffers.give(cap(c.out))
-			c.out = make([]byte, 0, smallBuffer)
+		// What has grown by many small responses was not taken, and does not stay.
+		if cap(c.out) > max(c.outTaken, flushAfter) || c.outTaken > 0 && c.s.buffers.scarce() {
+			c.s.buffers.give(c.outTaken)
+			c.out, c.outTaken = make([]byte, 0, smallBuffer), 0
 		}
 	}
 	if c.from > 0 && (c.to == len(c.in) || c.from+c.need > len(c.in)) {
@@ -114,8 +120,17 @@ func (c *conn) read() error {
 	if c.to == len(c.in) {
 		return errLine // the request has made room for what it needs
 	}
-	if t := c.s.o.IdleTimeout; t > 0 {
-		if err := c.nc.SetReadDeadline(time.Now().Add(t)); err != nil {
+	// A client in the middle of a request holds memory that others may need.
+	t := c.s.o.IdleTimeout
+	if partial := c.need > 0 || c.swallow > 0; partial && (t == 0 || t > partTimeout) {
+		t = partTimeout
+	}
+	if t > 0 || c.timed {
+		var at time.Time
+		if c.timed = t > 0; c.timed {
+			at = time.Now().Add(t)
+		}
+		if err := c.nc.SetReadDeadline(at); err != nil {
 			return err
 		}
 	}
@@ -238,19 +253,24 @@ func (c *conn) outRoom(n int) (bool, error) {
 	if err := c.flush(); err != nil || c.fits(n) {
 		return err == nil, err
 	}
-	grown, ok := c.s.buffers.grown(c.out, n)
-	if !ok {
+	size := 1 << bits.Len(uint(n-1))
+	if !c.s.buffers.take(size) {
 		c.s.count.noMemory.Add(1)
+		return false, nil
 	}
-	c.out = grown
-	return ok, nil
+	c.s.buffers.give(c.outTaken)
+	c.out, c.outTaken = make([]byte, len(c.out), size), size // it was flushed
+	return true, nil
 }
 
 // flush sends the responses. Before that, what they promise is made to last.
 func (c *conn) flush() error {
-	if err := c.changes.record(c.s.disk); err != nil {
-		c.quit = true
-		return err
+	if c.dirty {
+		c.dirty = false
+		if err := c.s.disk.Record(); err != nil {
+			c.quit = true
+			return err
+		}
 	}
 	if len(c.out) == 0 {
 		return nil

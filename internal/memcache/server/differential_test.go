@@ -91,7 +91,7 @@ func (g *chooser) request() [2]string {
 	case 10, 11, 12:
 		flags := ""
 		for range g.r.IntN(5) {
-			flags += " " + g.one("v", "f", "s", "k", "q", "Oabc", "t", "u", "h", "T1000", "N30", "R100000", "b", "x", "M", "C1", "vv", "T", "Tx", "P", "L1", "c")
+			flags += " " + g.one("v", "f", "s", "k", "q", "Oabc", "t", "u", "h", "T1000", "N30", "R50000", "b", "x", "M", "C1", "vv", "T", "Tx", "P", "L1", "c")
 		}
 		return same("mg %s%s\r\n", g.one(g.key(), g.key(), "a2V5MQ==", "a2V5"), flags)
 	case 13, 14, 15:

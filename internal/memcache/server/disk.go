@@ -6,7 +6,6 @@ import (
 	"unsafe"
 
 	"github.com/shaledb/shale/internal/cache"
-	"github.com/shaledb/shale/internal/cache/ssd"
 	"github.com/shaledb/shale/internal/memcache/items"
 )
 
@@ -15,7 +14,7 @@ import (
 const diskHeader = 20
 
 // keptMarks are those that go to the disk with an item.
-const keptMarks = items.Binary
+const keptMarks = items.Binary | items.Stale | items.Won
 
 // keyOf names an item on disk. The name is that of the bytes, which the key must not outlive.
 func keyOf(key []byte) cache.Key {
@@ -25,19 +24,6 @@ func keyOf(key []byte) cache.Key {
 // hashOf is the hash of a key, in memory and on disk.
 func hashOf(key []byte) uint64 { return keyOf(key).Hash() }
 
-// changes are removals from the disk that are not recorded yet.
-type changes struct{ removals []ssd.Removal }
-
-// record makes the removals last, so that not even a killed server serves what was removed.
-func (c *changes) record(disk *ssd.Store) error {
-	if len(c.removals) == 0 {
-		return nil
-	}
-	err := disk.Record(c.removals)
-	c.removals = c.removals[:0]
-	return err
-}
-
 // changed notes that the item of a hash was stored, changed or removed. The caller holds the lock of the
 // shard, so that no one takes the old value from the disk any more.
 func (c *conn) changed(sh *items.Shard, hash uint64) {
@@ -45,9 +31,8 @@ func (c *conn) changed(sh *items.Shard, hash uint64) {
 	if c.s.disk == nil {
 		return
 	}
-	if r, was := c.s.disk.Forget(hash); was {
-		c.changes.removals = append(c.changes.removals, r)
-	}
+	c.s.disk.Forget(hash)
+	c.dirty = true
 }
 
 // used tells the disk that a reader wants an item that is in memory, and gives it the item if that is worth a
@@ -67,9 +52,7 @@ func diskValue(it items.Item) []byte {
 	binary.LittleEndian.PutUint32(v, it.Flags())
 	binary.LittleEndian.PutUint32(v[4:], it.Expires())
 	binary.LittleEndian.PutUint64(v[8:], it.CAS())
-	if it.Has(items.Binary) {
-		v[16] = byte(items.Binary)
-	}
+	v[16] = byte(it.Marks() & keptMarks)
 	copy(v[diskHeader:], it.Value())
 	return v
 }
@@ -110,6 +93,9 @@ func (c *conn) fromDisk(sh *items.Shard, key []byte, hash uint64, why items.Why)
 		}
 		if c.s.items.IsOver(n.CAS, n.Expires, c.now) {
 			return nil, items.Expired
+		}
+		for at := c.s.cas.Load(); at < n.CAS && !c.s.cas.CompareAndSwap(at, n.CAS); at = c.s.cas.Load() {
+			// The clock was set back since the item got its number.
 		}
 		n.Key, n.Hash, n.Now, n.Reader = key, hash, c.now, c.reader
 		if it = sh.Insert(&n); it == nil {

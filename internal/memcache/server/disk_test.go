@@ -50,11 +50,13 @@ func TestRestart(t *testing.T) {
 	s.Serve(l)
 	c := dial(t, l.Addr().String())
 	c.ask("set a 7 0 5\r\nfirst\r\nset b 0 1000 1\r\nx\r\nset c 0 0 1\r\nx\r\nset gone 0 -1 1\r\nx\r\nms Zm8g 1 b\r\ny\r\n", "STORED\r\nSTORED\r\nSTORED\r\nSTORED\r\nHD\r\n")
+	c.ask("set stale 0 0 1\r\nx\r\nmd stale I\r\n", "STORED\r\nHD\r\n")
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
 	s, addr := start(t, diskOptions(t, dir))
 	c = dial(t, addr)
+	c.ask("mg stale v\r\nmg stale v\r\n", "VA 1 X W\r\nx\r\nVA 1 Z X\r\nx\r\n")
 	c.ask("get a\r\nmg b v\r\nmg b t\r\nget gone\r\nmg Zm8g b k v\r\n", "VALUE a 7 5\r\nfirst\r\nEND\r\nVA 1\r\nx\r\nHD t")
 	if line, err := c.r.ReadString('\n'); err != nil || len(line) < 4 {
 		t.Fatalf("%q, %v", line, err)
@@ -81,7 +83,7 @@ func TestDiskHits(t *testing.T) {
 		c.ask(fmt.Sprintf("set key%d 0 0 %d\r\n%s\r\n", n, len(value), value), "STORED\r\n")
 	}
 	// Read later than they were stored, so that they are worth a write.
-	for end := time.Now().Add(patience); s.disk.Stats().Entries < items/4 && time.Now().Before(end); {
+	for end := time.Now().Add(10 * patience); s.disk.Stats().Entries < items/4 && time.Now().Before(end); {
 		for n := range items {
 			if _, err := fmt.Fprintf(c, "mg key%d\r\n", n); err != nil {
 				t.Fatal(err)

@@ -46,7 +46,7 @@ func (s *Server) DrainTo(ctx context.Context, addr string) error {
 	if err = d.memory(s.items); err == nil && s.disk != nil {
 		err = s.disk.Each(func(key string, value []byte) (bool, error) {
 			n, value, ok := parseDisk(value)
-			if !ok || s.items.IsOver(n.CAS, n.Expires, d.now) {
+			if !ok || n.Marks&items.Stale != 0 || s.items.IsOver(n.CAS, n.Expires, d.now) {
 				return true, nil
 			}
 			return true, d.send([]byte(key), value, &n)
@@ -67,6 +67,9 @@ func (d *drain) memory(from *items.Store) error {
 	shards := from.Shards()
 	for i := range shards {
 		for it := range shards[i].Oldest(d.now) {
+			if it.Has(items.Stale) {
+				continue // the successor would not know that it is
+			}
 			n := items.Draft{Flags: it.Flags(), Expires: it.Expires(), Marks: it.Marks()}
 			if err := d.send(it.Key(), it.Value(), &n); err != nil {
 				return err
@@ -78,8 +81,12 @@ func (d *drain) memory(from *items.Store) error {
 
 // send sends an item, which the successor takes unless it has one of that key.
 func (d *drain) send(key, value []byte, n *items.Draft) error {
-	line := append(d.w.AvailableBuffer(), "ms "...)
 	binary := !meta.ValidKey(key)
+	if binary && base64.StdEncoding.EncodedLen(len(key)) > meta.MaxKey {
+		d.refused++ // no meta command can name it
+		return nil
+	}
+	line := append(d.w.AvailableBuffer(), "ms "...)
 	if binary {
 		line = appendBase64(line, key)
 	} else {

@@ -24,6 +24,7 @@ func (c *conn) metaDelete(key []byte, list [][]byte) {
 	defer sh.Unlock()
 	switch {
 	case it == nil:
+		c.changed(sh, hash) // the disk may have it, and not be able to read it now
 		sh.Counts[items.Deletes]++
 		c.out = append(c.out, "NF"...)
 	case f.seen.Has('C') && it.CAS() != f.cas:

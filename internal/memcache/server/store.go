@@ -134,8 +134,8 @@ func (c *conn) drop(key []byte) {
 	defer sh.Unlock()
 	if it != nil {
 		sh.Remove(it)
-		c.changed(sh, hashOf(key))
 	}
+	c.changed(sh, hashOf(key))
 }
 
 // add adds to the number that an item has, or subtracts from it. The shard is locked, and the item is one of
