@@ -28,13 +28,16 @@ type share struct {
 
 // StoredBytes returns how many bytes each tenant has in some blocks. The bytes of a block with several
 // tenants are divided by what their rows take, about. Blocks of more tenants than can be remembered are
-// opened each time, by their footers.
+// opened each time, by their footers. A block that cannot be read counts for nobody, with an error besides the
+// sums. There are no sums once the context has ended; what was learned until then is remembered.
 func (a *Archive) StoredBytes(ctx context.Context, live []catalog.Block) (map[string]int64, error) {
 	a.stored.mu.Lock()
 	defer a.stored.mu.Unlock()
 	sums := map[string]int64{}
 	before := a.stored.blocks
 	a.stored.blocks, a.stored.shares = map[string][]share{}, 0
+	var first error
+	failed := 0
 	for i := range live {
 		b := &live[i]
 		if len(b.Tenants) == 1 {
@@ -43,10 +46,15 @@ func (a *Archive) StoredBytes(ctx context.Context, live []catalog.Block) (map[st
 		}
 		shares := before[b.ID]
 		if shares == nil {
-			var err error
-			if shares, err = a.shares(ctx, b); err != nil {
-				a.stored.blocks, a.stored.shares = before, 0
-				return nil, fmt.Errorf("block %s: %w", b.ID, err)
+			err := ctx.Err()
+			if err == nil {
+				shares, err = a.shares(ctx, b)
+			}
+			if err != nil {
+				if failed++; first == nil {
+					first = fmt.Errorf("block %s: %w", b.ID, err)
+				}
+				continue
 			}
 		}
 		if a.stored.shares += len(shares); a.stored.shares <= maxShares {
@@ -56,7 +64,13 @@ func (a *Archive) StoredBytes(ctx context.Context, live []catalog.Block) (map[st
 			sums[s.tenant] += s.bytes
 		}
 	}
-	return sums, nil
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if failed > 1 {
+		first = fmt.Errorf("%d blocks, of which the first: %w", failed, first)
+	}
+	return sums, first
 }
 
 // shares reads the footer of a block.
