@@ -21,7 +21,9 @@ const (
 	// maxTenants bounds the tenants with lists of their own on a day. The others share one, whose name no
 	// tenant can have. Together the lists take at most about 12 MB, with names of 100 bytes.
 	maxTenants   = 200
-	otherTenants = "(other)"
+	otherTenants = "\x00other"
+	// olderOthers is the name of the shared list in files without otherTenants. A tenant may have it.
+	olderOthers = "(other)"
 	// perDay and perPeriod are the most names in a list.
 	perDay, perPeriod = 128, 64
 	// period is half of the time that counts as now.
@@ -135,8 +137,8 @@ func Open(o Options) *Table {
 	if o.Dir == "" {
 		return t
 	}
-	var d document
-	if err := t.folder.Load(t.day, &d); err != nil && !errors.Is(err, os.ErrNotExist) {
+	d, err := t.load(t.day)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		o.Logger.Error("cannot read which metrics created series today: the counts begin again", "err", err)
 	}
 	for name, of := range d {
@@ -151,6 +153,23 @@ func Open(o Options) *Table {
 		}
 	}
 	return t
+}
+
+// load reads a day. New files always have a shared list, so that a file without one is an older one.
+func (t *Table) load(day string) (document, error) {
+	var d document
+	if err := t.folder.Load(day, &d); err != nil {
+		return nil, err
+	}
+	rest, ok := d[otherTenants]
+	if !ok {
+		rest = d[olderOthers]
+		delete(d, olderOthers)
+	}
+	if delete(d, otherTenants); rest[0].Series+rest[1].Series > 0 {
+		d[otherTenants] = rest
+	}
+	return d, nil
 }
 
 // index is 0 for metrics and 1 for logs.
@@ -199,7 +218,8 @@ func (t *Table) ofLocked(name string) *tenant {
 
 // turnLocked begins a period, and a day, when their time has come.
 func (t *Table) turnLocked(now int64) {
-	if day := dayfile.Day(now); day != t.day {
+	// A day that is over stays so: the clock may step back.
+	if day := dayfile.Day(now); day > t.day {
 		if t.unsaved {
 			t.over, t.unsaved = &ended{t.day, t.documentLocked()}, false
 		}
@@ -217,7 +237,7 @@ func (t *Table) turnLocked(now int64) {
 }
 
 func (t *Table) documentLocked() document {
-	d := document{}
+	d := document{otherTenants: {countsOf(nil, 0), countsOf(nil, 0)}} // always there: see load
 	for name, own := range t.tenants {
 		d[name] = [2]Counts{countsOf(own.today[0], perDay), countsOf(own.today[1], perDay)}
 	}
@@ -343,7 +363,7 @@ func (t *Table) Days(ctx context.Context, name string, s model.Signal, from, to 
 			continue
 		}
 		var d document
-		if err = t.folder.Load(day, &d); err != nil {
+		if d, err = t.load(day); err != nil {
 			break
 		}
 		if of, ok := d[name]; ok {

@@ -108,3 +108,63 @@ func TestCreatorsAreBounded(t *testing.T) {
 	c = Open(o)
 	check("after a restart")
 }
+
+func TestADayThatIsOverStaysSo(t *testing.T) {
+	now := time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)
+	c := Open(Options{FS: vfs.NewMem(), Dir: "/c", Now: func() int64 { return now.UnixNano() }})
+	c.Observe(batch("a", model.Metrics, "up", 3))
+	c.Save()
+	now = now.AddDate(0, 0, 1)
+	c.Observe(batch("a", model.Metrics, "up", 5))
+	now = now.AddDate(0, 0, -1) // the clock steps back
+	c.Observe(batch("a", model.Metrics, "up", 1))
+	c.Save()
+	for day, want := range map[string]uint64{"2026-11-25": 3, "2026-11-26": 6} {
+		if d, err := c.load(day); err != nil || d["a"][0].Series != want {
+			t.Errorf("%s: %+v, %v", day, d, err)
+		}
+	}
+}
+
+// A tenant with the name that older files have for all others does not see what these create.
+func TestTenantNamedOther(t *testing.T) {
+	if model.CheckTenant(otherTenants) == nil || model.CheckTenant(olderOthers) != nil {
+		t.Error("a tenant can have the name of the shared list")
+	}
+	now := time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)
+	o := Options{FS: vfs.NewMem(), Dir: "/c", Now: func() int64 { return now.UnixNano() }}
+	series := func(c *Table) uint64 {
+		t.Helper()
+		sum := uint64(0)
+		days, err := c.Days(context.Background(), olderOthers, model.Metrics, "2026-11-01", "2026-12-01", 9)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range days {
+			sum += d.Series
+		}
+		return sum
+	}
+	c := Open(o)
+	c.Observe(batch(olderOthers, model.Metrics, "own", 2))
+	c.Save()
+	c = Open(o) // with a file in which nobody shares
+	for i := range maxTenants + 3 {
+		c.Observe(batch(fmt.Sprint("t", i), model.Metrics, "secret", 1))
+	}
+	if n, _ := c.Now(olderOthers, model.Metrics, 9); n.Series != 0 || series(c) != 2 {
+		t.Errorf("now %+v, today %d", n, series(c))
+	}
+	c.Save()
+	if c = Open(o); series(c) != 2 || c.tenants[otherTenants] == nil {
+		t.Errorf("after a restart: %d", series(c))
+	}
+	now = now.AddDate(0, 0, 1)
+	old := Counts{Series: 7, Names: []Created{{"secret", 7}}}
+	if err := c.folder.Save("2026-11-26", document{olderOthers: {old, {}}}); err != nil {
+		t.Fatal(err)
+	}
+	if c = Open(o); series(c) != 2 || c.tenants[otherTenants].today[0].Total() != 7 {
+		t.Errorf("with an older file: %d", series(c))
+	}
+}
