@@ -44,16 +44,14 @@ func (e *Engine) runUsage() {
 
 // holdings returns what tenants have: their active series, and their part of the blocks of the bucket.
 func (e *Engine) holdings(ctx context.Context, tenants []string) (map[string]usage.Holding, error) {
+	stored, err := e.archive.StoredBytes(ctx, e.catalog.Live())
 	all := make(map[string]usage.Holding, len(tenants))
 	for _, t := range tenants {
-		all[t] = usage.Holding{Series: e.head.ActiveSeries(t)}
-	}
-	stored, err := e.archive.StoredBytes(ctx, e.catalog.Live())
-	for t, n := range stored {
-		if h, ok := all[t]; ok {
-			h.StoredBytes = n
-			all[t] = h
+		h := usage.Holding{Series: e.head.ActiveSeries(t), StoredBytes: -1}
+		if stored != nil {
+			h.StoredBytes = stored[t]
 		}
+		all[t] = h
 	}
 	return all, err
 }

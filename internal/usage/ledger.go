@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"os"
 	"sync"
 	"time"
@@ -18,7 +19,9 @@ import (
 const (
 	// maxTenants bounds the tenants with accounts of their own on a day: about 3 MB.
 	maxTenants = 10_000
-	// Others is the account of all others. No tenant can have the name.
+	// others is the account of all others, and Others is how it is shown. No tenant can have the first name, and
+	// one may have the second.
+	others = "\x00other"
 	Others = "(other)"
 	// KeepDays is how many days are kept.
 	KeepDays = 90
@@ -63,7 +66,7 @@ func (u *Usage) add(o *Usage) {
 	u.PagesBucket += o.PagesBucket
 }
 
-// Holding is what a tenant has now.
+// Holding is what a tenant has now. Negative StoredBytes are not known.
 type Holding struct{ Series, StoredBytes int64 }
 
 // Options build a Ledger.
@@ -71,7 +74,8 @@ type Options struct {
 	// FS and Dir are where days are kept; an empty Dir keeps none.
 	FS  vfs.FS
 	Dir string
-	// Holdings adds what some tenants have now; it is called before each save. nil: nothing is known.
+	// Holdings returns what some tenants have now; it is called after each save, and may return some of it
+	// with an error. nil: nothing is known.
 	Holdings   func(ctx context.Context, tenants []string) (map[string]Holding, error)
 	Prices     Prices
 	Reads      bill.Prices
@@ -121,14 +125,60 @@ func Open(o Options) *Ledger {
 	if o.Dir == "" {
 		return l
 	}
-	var today map[string]Usage
-	if err := l.folder.Load(l.day, &today); err != nil && !errors.Is(err, os.ErrNotExist) {
-		o.Logger.Error("cannot read what tenants have used today: the day begins again", "err", err)
-	}
+	today, err := l.load(l.day)
 	for name, u := range today {
 		l.tenants[name] = &account{Usage: u}
 	}
+	if err != nil {
+		if !errors.Is(err, os.ErrNotExist) {
+			o.Logger.Error("cannot read what tenants have used today: the day begins again", "err", err)
+		}
+		l.beginDay()
+	}
 	return l
+}
+
+// beginDay opens the accounts that today begins with, from the newest day before.
+func (l *Ledger) beginDay() {
+	days, err := l.folder.List()
+	for i := len(days) - 1; i >= 0 && err == nil; i-- {
+		if days[i] >= l.day {
+			continue
+		}
+		var before map[string]Usage
+		if before, err = l.load(days[i]); err == nil {
+			l.tenants = next(before)
+			return
+		}
+	}
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		l.o.Logger.Error("cannot read what tenants used on the last day: those that only store have no account yet", "err", err)
+	}
+}
+
+// load reads the accounts of a day. Files of today's kind always have an account of all others. In older ones
+// it has the name that is shown.
+func (l *Ledger) load(day string) (map[string]Usage, error) {
+	var all map[string]Usage
+	if err := l.folder.Load(day, &all); err != nil {
+		return nil, err
+	}
+	rest, ok := all[others]
+	if !ok {
+		rest = all[Others]
+		delete(all, Others)
+	}
+	if delete(all, others); rest != (Usage{}) {
+		all[others] = rest
+	}
+	return all, nil
+}
+
+// save writes the accounts of a day, and always that of all others: see load.
+func (l *Ledger) save(day string, all map[string]Usage) error {
+	all = maps.Clone(all)
+	all[others] = all[others] // which may be zero
+	return l.folder.Save(day, all)
 }
 
 // of returns the account of a tenant. One that has none gets one if it is opened, and if there is room.
@@ -136,7 +186,7 @@ func (l *Ledger) of(tenant string, opened bool) *account {
 	now := dayfile.Day(l.o.Now())
 	l.mu.RLock()
 	a := l.tenants[tenant]
-	current := l.day == now
+	current := now <= l.day
 	l.mu.RUnlock()
 	if a != nil && current {
 		return a
@@ -148,7 +198,7 @@ func (l *Ledger) of(tenant string, opened bool) *account {
 		return a
 	}
 	if !opened || len(l.tenants) >= maxTenants {
-		tenant = Others
+		tenant = others
 	}
 	if a = l.tenants[tenant]; a == nil {
 		a = new(account)
@@ -157,19 +207,25 @@ func (l *Ledger) of(tenant string, opened bool) *account {
 	return a
 }
 
-// turnLocked begins a day. Tenants that have written or stored something keep their accounts.
+// turnLocked begins a day. One that is over stays so: a caller may have looked at the clock before another one
+// turned the day, and a clock may step back.
 func (l *Ledger) turnLocked(day string) {
-	if day == l.day {
+	if day <= l.day {
 		return
 	}
 	l.over, l.overDay = l.copyLocked(), l.day
-	next := make(map[string]*account, len(l.tenants))
-	for name, u := range l.over {
+	l.day, l.tenants = day, next(l.over)
+}
+
+// next returns the accounts that a day begins with. Tenants that have written or stored something keep theirs.
+func next(before map[string]Usage) map[string]*account {
+	kept := make(map[string]*account, len(before))
+	for name, u := range before {
 		if u.Samples+u.Lines+u.StoredBytes > 0 {
-			next[name] = &account{Usage: Usage{StoredBytes: u.StoredBytes}}
+			kept[name] = &account{Usage: Usage{StoredBytes: u.StoredBytes}}
 		}
 	}
-	l.day, l.tenants = day, next
+	return kept
 }
 
 func (l *Ledger) copyLocked() map[string]Usage {
@@ -234,26 +290,35 @@ func (l *Ledger) Run(ctx context.Context) {
 	}
 }
 
-// Save finds out what tenants hold, and writes today's accounts to their file.
+// Save writes today's accounts to their file, and then finds out what tenants hold, for the next time: a slow
+// bucket must not keep counts from the file.
 func (l *Ledger) Save(ctx context.Context) {
 	l.saving.Lock()
 	defer l.saving.Unlock()
+	l.write()
 	l.hold(ctx)
+	l.mu.RLock()
+	today := l.copyLocked()
+	l.mu.RUnlock()
+	l.metrics.show(today, func(u Usage) float64 {
+		t := Total{Usage: u, SeriesDays: u.Series, StoredByteDays: u.StoredBytes}
+		return float64(l.o.Prices.Cost(&t, &l.o.Reads))
+	})
+}
+
+// write saves today, and the day that has ended.
+func (l *Ledger) write() {
 	l.mu.Lock()
 	l.turnLocked(dayfile.Day(l.o.Now()))
 	over, overDay := l.over, l.overDay
 	today, day := l.copyLocked(), l.day
 	l.mu.Unlock()
-	l.metrics.show(today, func(u Usage) float64 {
-		t := Total{Usage: u, SeriesDays: u.Series, StoredByteDays: u.StoredBytes}
-		return float64(l.o.Prices.Cost(&t, &l.o.Reads))
-	})
 	if l.o.Dir == "" {
 		return
 	}
 	var err error
 	if over != nil {
-		if err = l.folder.Save(overDay, over); err == nil {
+		if err = l.save(overDay, over); err == nil {
 			l.mu.Lock()
 			if l.overDay == overDay {
 				l.over, l.overDay = nil, ""
@@ -261,7 +326,7 @@ func (l *Ledger) Save(ctx context.Context) {
 			l.mu.Unlock()
 		}
 	}
-	if err = errors.Join(err, l.folder.Save(day, today)); err != nil {
+	if err = errors.Join(err, l.save(day, today)); err != nil {
 		l.metrics.saved.Set(0)
 		l.o.Logger.Error("cannot save what tenants have used; will retry", "err", err)
 		return
@@ -271,9 +336,11 @@ func (l *Ledger) Save(ctx context.Context) {
 
 // hold notes what the tenants with accounts have now.
 func (l *Ledger) hold(ctx context.Context) {
-	if l.o.Holdings == nil {
+	if l.o.Holdings == nil || ctx.Err() != nil {
 		return
 	}
+	ctx, cancel := context.WithTimeout(ctx, SaveEvery) // the next save waits for this
+	defer cancel()
 	l.mu.RLock()
 	names := make([]string, 0, len(l.tenants))
 	for name := range l.tenants {
@@ -281,13 +348,15 @@ func (l *Ledger) hold(ctx context.Context) {
 	}
 	l.mu.RUnlock()
 	holdings, err := l.o.Holdings(ctx, names)
-	if err != nil {
-		if ctx.Err() == nil {
-			l.o.Logger.Warn("cannot find out what tenants have stored; will retry", "err", err)
-		}
-		return
+	if err != nil && !errors.Is(err, context.Canceled) {
+		l.o.Logger.Warn("cannot find out all that tenants have stored; will retry", "err", err)
 	}
 	for name, h := range holdings {
-		l.of(name, true).change(func(u *Usage) { u.Series, u.StoredBytes = max(u.Series, h.Series), h.StoredBytes })
+		l.of(name, true).change(func(u *Usage) {
+			u.Series = max(u.Series, h.Series)
+			if h.StoredBytes >= 0 {
+				u.StoredBytes = h.StoredBytes
+			}
+		})
 	}
 }

@@ -58,6 +58,7 @@ func TestLedger(t *testing.T) {
 	if got := testutil.ToFloat64(l.metrics.dollars.WithLabelValues("a")); got != 2+5+1+7+11 {
 		t.Errorf("today a costs %v", got)
 	}
+	l.Save(context.Background()) // with what the tenants hold
 	mem = mem.CrashClone(vfs.CrashCloneCfg{})
 	l = open()
 	l.Stored("a", 1e6, 0, 0)
@@ -101,7 +102,8 @@ func TestLedger(t *testing.T) {
 // A hundred thousand names take bounded memory, and nothing of what they use is lost.
 func TestLedgerIsBounded(t *testing.T) {
 	reg := prometheus.NewRegistry()
-	l := Open(Options{Registerer: reg})
+	noon := time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC).UnixNano()
+	l := Open(Options{Registerer: reg, Now: func() int64 { return noon }})
 	var done sync.WaitGroup
 	for g := range 4 {
 		done.Go(func() {
@@ -132,5 +134,124 @@ func TestLedgerIsBounded(t *testing.T) {
 	}
 	if n := testutil.CollectAndCount(l.metrics.dollars); n > maxShown+1 {
 		t.Errorf("%d series of metrics", n)
+	}
+}
+
+// days opens ledgers at noon of days, and reads what their files have.
+type days struct {
+	t   *testing.T
+	mem vfs.FS
+	now time.Time
+}
+
+func newDays(t *testing.T) *days {
+	return &days{t, vfs.NewMem(), time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)}
+}
+
+func (d *days) open(holdings func(context.Context, []string) (map[string]Holding, error)) *Ledger {
+	return Open(Options{FS: d.mem, Dir: "/usage", Now: func() int64 { return d.now.UnixNano() }, Registerer: prometheus.NewRegistry(), Holdings: holdings})
+}
+
+func (d *days) file(l *Ledger, day string) map[string]Usage {
+	d.t.Helper()
+	all, err := l.load(day)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return all
+}
+
+func TestADayThatIsOverStaysSo(t *testing.T) {
+	d := newDays(t)
+	l := d.open(nil)
+	l.Stored("a", 5, 0, 0)
+	l.Save(context.Background())
+	d.now = d.now.AddDate(0, 0, 1)
+	l.Stored("a", 7, 0, 0)
+	d.now = d.now.AddDate(0, 0, -1) // the clock steps back, or a writer has looked at it before midnight
+	l.Stored("a", 1, 0, 0)
+	l.Stored("b", 1, 0, 0)
+	l.Save(context.Background())
+	if got := d.file(l, "2026-11-25")["a"].Samples; got != 5 {
+		t.Errorf("the day before has %d samples", got)
+	}
+	if got := d.file(l, "2026-11-26"); got["a"].Samples != 8 || got["b"].Samples != 1 {
+		t.Errorf("the day after: %+v", got)
+	}
+}
+
+// Tenants that only store keep their accounts when the first start of a day is not at its beginning.
+func TestADayBeginsWithWhatIsStored(t *testing.T) {
+	d := newDays(t)
+	asked := []string{}
+	holdings := func(_ context.Context, tenants []string) (map[string]Holding, error) {
+		asked = tenants
+		return map[string]Holding{"a": {StoredBytes: 100}}, nil
+	}
+	l := d.open(holdings)
+	l.Stored("a", 5, 0, 0)
+	l.Queried("stranger")
+	l.Save(context.Background())
+	l.Save(context.Background())
+	d.now = d.now.AddDate(0, 0, 3)
+	l = d.open(holdings)
+	if l.Save(context.Background()); !reflect.DeepEqual(asked, []string{"a"}) {
+		t.Errorf("looked for what %q hold", asked)
+	}
+	if got := d.file(l, "2026-11-28"); !reflect.DeepEqual(got, map[string]Usage{"a": {StoredBytes: 100}}) {
+		t.Errorf("%+v", got)
+	}
+}
+
+// What is known of holdings counts in spite of an error, and counts are in their file before anybody looks.
+func TestHoldingsWithAnError(t *testing.T) {
+	d := newDays(t)
+	var l *Ledger
+	stored := int64(100)
+	l = d.open(func(context.Context, []string) (map[string]Holding, error) {
+		if got := d.file(l, "2026-11-25")["a"].Samples; got != 5 {
+			t.Errorf("%d samples are saved", got)
+		}
+		return map[string]Holding{"a": {Series: 100 - stored, StoredBytes: stored}}, errors.New("the bucket is slow")
+	})
+	l.Stored("a", 5, 0, 0)
+	l.Save(context.Background())
+	stored = -1 // not known
+	l.Save(context.Background())
+	if got := l.tenants["a"].Usage; got.Series != 101 || got.StoredBytes != 100 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// A tenant with the name that is shown for all others is not all others.
+func TestTenantNamedOther(t *testing.T) {
+	if model.CheckTenant(others) == nil || model.CheckTenant(Others) != nil {
+		t.Error("a tenant can have the name of the account of all others")
+	}
+	d := newDays(t)
+	l := d.open(nil)
+	l.Stored(Others, 1, 0, 0)
+	l.Save(context.Background())
+	l = d.open(nil) // with a file without others
+	l.Queried("stranger")
+	l.Queried(Others)
+	l.Queried(Others)
+	l.Save(context.Background())
+	l = d.open(nil)
+	r, err := l.Report(context.Background(), url.Values{"tenant": {Others}})
+	if err != nil || len(r.Tenants) != 1 || r.Tenants[0].Samples != 1 || r.Tenants[0].Queries != 2 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	r, err = l.Report(context.Background(), nil)
+	if err != nil || len(r.Tenants) != 2 || r.Tenants[1].Tenant != Others || r.Tenants[1].Queries != 1 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	// An older file.
+	d.now = d.now.AddDate(0, 0, 1)
+	if err := l.folder.Save("2026-11-26", map[string]Usage{Others: {Queries: 9}}); err != nil {
+		t.Fatal(err)
+	}
+	if l = d.open(nil); l.tenants[Others] != nil || l.tenants[others].Queries != 9 {
+		t.Errorf("%v", l.tenants)
 	}
 }

@@ -44,20 +44,29 @@ func (m *metrics) show(all map[string]Usage, cost func(Usage) float64) {
 	}
 	rows := make([]row, 0, len(all))
 	other := row{name: Others}
-	for name, u := range all {
-		if name == Others {
-			other = row{name, cost(u), u}
-			continue
-		}
-		rows = append(rows, row{name, cost(u), u})
-	}
-	m.accounts.Set(float64(len(rows)))
-	slices.SortFunc(rows, func(a, b row) int { return cmp.Or(cmp.Compare(b.cost, a.cost), strings.Compare(a.name, b.name)) })
-	for _, r := range rows[min(maxShown, len(rows)):] {
+	add := func(r row) {
 		other.cost += r.cost
 		other.Series += r.Series
 		other.StoredBytes += r.StoredBytes
 		other.Queries += r.Queries
+	}
+	accounts := len(all)
+	for name, u := range all {
+		r := row{name, cost(u), u}
+		switch name {
+		case others:
+			accounts--
+			add(r)
+		case Others: // a tenant of this name has no label of its own
+			add(r)
+		default:
+			rows = append(rows, r)
+		}
+	}
+	m.accounts.Set(float64(accounts))
+	slices.SortFunc(rows, func(a, b row) int { return cmp.Or(cmp.Compare(b.cost, a.cost), strings.Compare(a.name, b.name)) })
+	for _, r := range rows[min(maxShown, len(rows)):] {
+		add(r)
 	}
 	for _, v := range []*prometheus.GaugeVec{m.series, m.stored, m.queries, m.dollars} {
 		v.Reset()

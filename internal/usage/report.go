@@ -60,7 +60,7 @@ func (l *Ledger) Report(ctx context.Context, form url.Values) (*Report, error) {
 		for name, u := range day {
 			t := totals[name]
 			if t == nil {
-				t = &Total{Tenant: name}
+				t = &Total{Tenant: shown(name)}
 				totals[name] = t
 			}
 			t.add(&u)
@@ -76,10 +76,10 @@ func (l *Ledger) Report(ctx context.Context, form url.Values) (*Report, error) {
 		cached += t.PagesCached
 	}
 	only := form.Get("tenant")
-	for _, t := range totals {
+	for name, t := range totals {
 		t.CacheShare = float64(t.PagesCached) / float64(max(1, cached))
 		t.Dollars = float64(l.o.Prices.Cost(t, &l.o.Reads))
-		if only == "" || only == t.Tenant {
+		if only == "" || only == name {
 			r.Tenants = append(r.Tenants, *t)
 		}
 	}
@@ -87,6 +87,14 @@ func (l *Ledger) Report(ctx context.Context, form url.Values) (*Report, error) {
 		return cmp.Or(cmp.Compare(b.Dollars, a.Dollars), cmp.Compare(b.Samples+b.Lines, a.Samples+a.Lines), strings.Compare(a.Tenant, b.Tenant))
 	})
 	return r, nil
+}
+
+// shown returns the name that a report has for an account.
+func shown(name string) string {
+	if name == others {
+		return Others
+	}
+	return name
 }
 
 // each calls do with the accounts of each day, oldest first.
@@ -107,8 +115,8 @@ func (l *Ledger) each(ctx context.Context, from, to string, do func(map[string]U
 		if d < from || d > to || d >= day || d == overDay && over != nil {
 			continue
 		}
-		var of map[string]Usage
-		if err := l.folder.Load(d, &of); err != nil {
+		of, err := l.load(d)
+		if err != nil {
 			return err
 		}
 		do(of)
