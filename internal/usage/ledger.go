@@ -207,8 +207,8 @@ func (l *Ledger) of(tenant string, opened bool) *account {
 	return a
 }
 
-// turnLocked begins a day. One that is over stays so: a caller may have looked at the clock before another one
-// turned the day, and a clock may step back.
+// turnLocked begins a day. One that is over stays so: a caller may have looked at the clock before another
+// one turned the day, and a clock may step back.
 func (l *Ledger) turnLocked(day string) {
 	if day <= l.day {
 		return
@@ -217,7 +217,8 @@ func (l *Ledger) turnLocked(day string) {
 	l.day, l.tenants = day, next(l.over)
 }
 
-// next returns the accounts that a day begins with. Tenants that have written or stored something keep theirs.
+// next returns the accounts that a day begins with. Tenants that have written or stored something keep
+// theirs.
 func next(before map[string]Usage) map[string]*account {
 	kept := make(map[string]*account, len(before))
 	for name, u := range before {

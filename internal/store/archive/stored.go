@@ -28,7 +28,7 @@ type share struct {
 
 // StoredBytes returns how many bytes each tenant has in some blocks. The bytes of a block with several
 // tenants are divided by what their rows take, about. Blocks of more tenants than can be remembered are
-// opened each time, by their footers. A block that cannot be read counts for nobody, with an error besides the
+// opened each time, by their footers. A block that cannot be read does not count, with an error besides the
 // sums. There are no sums once the context has ended; what was learned until then is remembered.
 func (a *Archive) StoredBytes(ctx context.Context, live []catalog.Block) (map[string]int64, error) {
 	a.stored.mu.Lock()

@@ -15,7 +15,7 @@ import (
 	"github.com/shaledb/shale/internal/store/catalog"
 )
 
-// TestStoredBytesWithoutABlock: a block that cannot be read counts for nobody, all others count, and what was
+// TestStoredBytesWithoutABlock: a block that cannot be read does not count, all others count, and what was
 // learned is not read again.
 func TestStoredBytesWithoutABlock(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -148,7 +148,7 @@ func TestTenantNamedOther(t *testing.T) {
 	c := Open(o)
 	c.Observe(batch(olderOthers, model.Metrics, "own", 2))
 	c.Save()
-	c = Open(o) // with a file in which nobody shares
+	c = Open(o) // with a file in which no tenant shares
 	for i := range maxTenants + 3 {
 		c.Observe(batch(fmt.Sprint("t", i), model.Metrics, "secret", 1))
 	}
