@@ -105,7 +105,8 @@ func (s *Store) Forget(hash uint64) {
 	if !ok {
 		return
 	}
-	s.filter.Retry(hash, e.query)                                         // its next value is worth a write, too, but not each of many at one time
+	// Its next value is worth a write, too, but not each of many at one time.
+	s.filter.Retry(hash, e.query)
 	if generation := s.slots[e.slot].generation.Load(); generation != 0 { // 0: its segment was dropped meanwhile
 		s.removed.note(Removal{generation, hash, e.off})
 	}

@@ -194,7 +194,7 @@ func (c *Command) Run(ctx context.Context, stdout io.Writer) error {
 
 func (c *Command) serve(ctx context.Context, s *Server, registry *prometheus.Registry, stdout io.Writer) error {
 	if c.Socket != "" {
-		// A process that was killed leaves its socket behind.
+		// The socket of a process that was killed is still there.
 		if i, err := os.Lstat(c.Socket); err == nil && i.Mode()&os.ModeSocket != 0 {
 			if err := os.Remove(c.Socket); err != nil {
 				return err
