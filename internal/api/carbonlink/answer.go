@@ -81,7 +81,7 @@ func (s *Server) reply(ctx context.Context, in []byte, e *encoder) error {
 	case "set-metadata":
 		return fmt.Errorf("%w: metadata cannot be set here: the files graphite.storage-schemas and graphite.storage-aggregation have it", model.ErrInvalid)
 	}
-	return fmt.Errorf("%w: Invalid request type %q", model.ErrInvalid, kind) // as carbon says
+	return fmt.Errorf("%w: Invalid request type %.200q", model.ErrInvalid, kind) // as carbon says
 }
 
 // bulk answers for several metrics.
@@ -90,18 +90,20 @@ func (s *Server) bulk(ctx context.Context, r *request, e *encoder) error {
 	if !ok || metrics.Kind() != pickle.List && metrics.Kind() != pickle.Tuple {
 		return fmt.Errorf("%w: the request has no metrics, which must be a list of strings", model.ErrInvalid)
 	}
-	var paths []string
 	all := r.d.Elements(metrics)
 	for v, more := all.Next(); more; v, more = all.Next() {
 		if v.Kind() != pickle.Text {
 			return fmt.Errorf("%w: expected a list of strings as metrics, found %s in it", model.ErrInvalid, v.Kind())
 		}
-		paths = append(paths, string(r.d.Text(v)))
 	}
+	// A pickle can have one long text many times in a few bytes, so the paths are copied one at a time.
+	all = r.d.Elements(metrics)
 	e.dict("datapointsByMetric", func() {
-		e.mapping(len(paths), func(i int) {
-			e.text(paths[i])
-			s.points(ctx, paths[i], e)
+		e.mapping(r.d.Len(metrics), func(int) {
+			v, _ := all.Next()
+			path := string(r.d.Text(v))
+			e.text(path)
+			s.points(ctx, path, e)
 		})
 	})
 	return e.err
@@ -118,7 +120,7 @@ func (s *Server) metadata(r *request, e *encoder) error {
 		return err
 	}
 	if key != "aggregationMethod" {
-		return fmt.Errorf("%w: Unsupported metadata key %q", model.ErrInvalid, key)
+		return fmt.Errorf("%w: Unsupported metadata key %.200q", model.ErrInvalid, key)
 	}
 	method, err := s.o.Source.Method(path)
 	if err != nil {

@@ -157,6 +157,41 @@ func TestConnectionsAreBounded(t *testing.T) {
 	ask(t, first, []byte("N."))
 }
 
+// TestRepeatedTextIsNotCopied: the memo of a pickle has a long text once, and the list has it 250,000 times.
+// The answer ends at its bound.
+func TestRepeatedTextIsNotCopied(t *testing.T) {
+	long := strings.Repeat("x", 500_000)
+	request := []byte("}X\x04\x00\x00\x00typeX\x10\x00\x00\x00cache-query-bulksX\x07\x00\x00\x00metrics](X")
+	request = append(binary.LittleEndian.AppendUint32(request, uint32(len(long))), long...)
+	request = append(request, "q\x00"...)
+	request = append(request, strings.Repeat("h\x00", 250_000)...)
+	request = append(request, "es."...)
+	asked := 0
+	s := &Server{o: Options{Source: counting{n: &asked}, Timeout: time.Minute, Logger: slog.New(slog.DiscardHandler)}, metrics: newMetrics(nil), ctx: context.Background()}
+	d := pickle.Decoder{Dicts: true, Reserve: func(int) error { return nil }}
+	v, err := d.Decode(s.answer(request)[4:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if why, ok := d.Get(v, "error"); !ok || !strings.Contains(string(d.Text(why)), "ask for fewer metrics") {
+		t.Errorf("the answer has no error about its length")
+	}
+	if most := maxAnswer/len(long) + 1; asked > most {
+		t.Errorf("%d paths are read, want at most %d", asked, most)
+	}
+}
+
+// counting counts the paths that are read.
+type counting struct {
+	source
+	n *int
+}
+
+func (c counting) Points(context.Context, string) ([]int64, []float64, error) {
+	*c.n++
+	return nil, nil, nil
+}
+
 // FuzzAnswer: any request gets an answer that can be decoded.
 func FuzzAnswer(f *testing.F) {
 	for _, s := range []string{

@@ -31,10 +31,10 @@ func (e *encoder) dict(key string, value func()) {
 	})
 }
 
-// mapping writes a dict of n members, each a key and a value.
+// mapping writes a dict of n members, each a key and a value. It ends after the first error.
 func (e *encoder) mapping(n int, member func(i int)) {
 	e.b = append(e.b, '}', '(') // EMPTY_DICT, MARK
-	for i := range n {
+	for i := 0; i < n && e.err == nil; i++ {
 		member(i)
 	}
 	e.b = append(e.b, 'u') // SETITEMS
