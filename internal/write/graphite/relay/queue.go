@@ -277,7 +277,7 @@ func (q *Queue) seal() {
 	q.ready = append(q.ready, q.grows)
 	q.readyBytes, q.readyPoints = q.readyBytes+q.grows.bytes, q.readyPoints+q.grows.points
 	q.file, q.grows, q.began = nil, lot{}, time.Time{}
-	if q.pendingPoints > 0 {
+	if q.pendingPoints+q.writing > 0 { // they go into the next lot
 		q.began = time.Now()
 	}
 	q.mu.Unlock()

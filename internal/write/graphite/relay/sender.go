@@ -4,9 +4,11 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"io/fs"
 	"math/rand/v2"
 	"time"
 
+	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/write/graphite/route"
 )
 
@@ -80,6 +82,9 @@ func (s *sender) drop() {
 // deliver sends a lot and forgets it once it is confirmed.
 func (s *sender) deliver(ctx context.Context, l lot) error {
 	points, err := s.q.read(l)
+	if err != nil && !errors.Is(err, model.ErrCorrupt) && !errors.Is(err, fs.ErrNotExist) {
+		return err // such as too many open files: the lot is whole, and is read again
+	}
 	if err != nil {
 		s.q.setAside(l.number, err)
 		s.q.drop(damaged, int(l.points))
