@@ -85,9 +85,10 @@ func (p *Pipeline) Close() error {
 // take puts rules in force.
 func (p *Pipeline) take(r *rules.Rules) error {
 	g := &generation{number: 1, rules: r, known: newTable(rand.Uint64(), p.o.TableBytes)}
+	leave := func() {}
 	if r.Router != nil {
 		var err error
-		if g.queues, err = p.o.Relay.Use(r.Router.Conf()); err != nil {
+		if g.queues, leave, err = p.o.Relay.Use(r.Router.Conf()); err != nil {
 			return err
 		}
 	}
@@ -95,6 +96,7 @@ func (p *Pipeline) take(r *rules.Rules) error {
 		g.number = old.number + 1
 	}
 	p.now.Store(g)
+	leave() // after that: points must not come to a queue that is closed
 	return nil
 }
 

@@ -63,17 +63,18 @@ func Open(o Options) (*Relay, error) {
 	return r, nil
 }
 
-// Use has points go to the destinations of a configuration, and returns their queues in the same order. What
-// waits for destinations that are no longer there stays on disk, until they are there again.
-func (r *Relay) Use(c *route.Conf) ([]*Queue, error) {
+// Use has points go to the destinations of a configuration, and returns their queues in the same order. The
+// queues of destinations that are no longer there take points, too, until leave is called, which must be
+// before the next Use. What waits in them then stays on disk, until they are there again.
+func (r *Relay) Use(c *route.Conf) (queues []*Queue, leave func(), err error) {
 	how, err := r.delivery(c)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {
-		return nil, fmt.Errorf("%w: the relay", model.ErrClosed)
+		return nil, nil, fmt.Errorf("%w: the relay", model.ErrClosed)
 	}
 	old := *r.queues.Load()
 	var now, begun []*Queue
@@ -84,7 +85,7 @@ func (r *Relay) Use(c *route.Conf) ([]*Queue, error) {
 		}
 		q, err := r.open(d)
 		if err != nil {
-			return nil, fmt.Errorf("the queue of %s: %w", d, err)
+			return nil, nil, fmt.Errorf("the queue of %s: %w", d, err)
 		}
 		now, begun = append(now, q), append(begun, q)
 	}
@@ -96,14 +97,30 @@ func (r *Relay) Use(c *route.Conf) ([]*Queue, error) {
 		ctx, q.stop = context.WithCancel(context.Background())
 		q.work.Go(func() { q.run(ctx) })
 	}
+	former := slices.DeleteFunc(slices.Clone(old), func(q *Queue) bool { return slices.Contains(now, q) })
+	all := slices.Concat(now, former)
+	r.queues.Store(&all)
+	return now, func() { r.leave(former, now) }, nil
+}
+
+// leave closes the queues of former destinations. Sync covers them until what they have is durable.
+func (r *Relay) leave(former, now []*Queue) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return
+	}
+	var work sync.WaitGroup
+	for _, q := range former {
+		work.Go(func() {
+			if err := q.close(); err != nil {
+				r.o.Logger.Error("points for a former destination are lost", "destination", q.to.String(), "err", err)
+			}
+		})
+	}
+	work.Wait()
 	r.queues.Store(&now)
-	for _, q := range old {
-		if slices.Contains(now, q) {
-			continue
-		}
-		if err := q.close(); err != nil {
-			r.o.Logger.Error("points for a former destination are lost", "destination", q.to.String(), "err", err)
-		}
+	for _, q := range former {
 		if q.readyPoints > 0 {
 			r.o.Logger.Warn("points wait for a carbon that is no longer a destination: they are sent when it is one again; delete the folder to drop them",
 				"destination", q.to.String(), "points", q.readyPoints, "folder", q.folder.Dir)
@@ -111,7 +128,6 @@ func (r *Relay) Use(c *route.Conf) ([]*Queue, error) {
 		r.metrics.queuedPoints.DeleteLabelValues(q.to.String())
 		r.metrics.queuedBytes.DeleteLabelValues(q.to.String())
 	}
-	return now, nil
 }
 
 func (r *Relay) open(d route.Destination) (*Queue, error) {

@@ -66,10 +66,11 @@ func open(t *testing.T, fs vfs.FS, change ...func(*Options)) *Relay {
 
 func use(t *testing.T, r *Relay, c *route.Conf) []*Queue {
 	t.Helper()
-	queues, err := r.Use(c)
+	queues, leave, err := r.Use(c)
 	if err != nil {
 		t.Fatal(err)
 	}
+	leave()
 	return queues
 }
 
@@ -498,14 +499,29 @@ func TestDestinationsComeAndGo(t *testing.T) {
 	}
 	q := use(t, r, one(address))[0]
 	lost := add(q, "a", 10)
-	other := use(t, r, one(second.address()))[0]
+	queues, leave, err := r.Use(one(second.address()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := queues[0]
+	// Until leave, the former queue takes points, and Sync covers it.
+	lost = append(lost, add(q, "between", 10)...)
+	if err := r.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	q.mu.Lock()
+	if n := q.pendingPoints + q.writing; n != 0 {
+		t.Errorf("%d points of the former queue are not durable after Sync", n)
+	}
+	q.mu.Unlock()
+	leave()
 	second.expect(t, add(other, "b", 10))
 	q.Add([]byte("late"), 1, 1)
 	if n := testutil.ToFloat64(q.count.dropped[removed]); n != 1 {
 		t.Errorf("%v points of a former destination are counted", n)
 	}
 	first := listenOn(t, address, (*carbon).reads)
-	queues := use(t, r, conf(t, "DESTINATION_PROTOCOL = line", "DESTINATIONS = "+second.address()+":x, "+address))
+	queues = use(t, r, conf(t, "DESTINATION_PROTOCOL = line", "DESTINATIONS = "+second.address()+":x, "+address))
 	first.expect(t, lost)
 	if queues[0] == other {
 		t.Error("two instances share a queue")
@@ -517,7 +533,7 @@ func TestCloseAgain(t *testing.T) {
 	if err := r.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.Use(conf(t, "DESTINATIONS = a:1")); err == nil {
+	if _, _, err := r.Use(conf(t, "DESTINATIONS = a:1")); err == nil {
 		t.Error("a closed relay is used")
 	}
 }

@@ -76,7 +76,7 @@ func TestTLSRefuses(t *testing.T) {
 		{cert, cert, cert, "graphite.relay-tls-cert-file and graphite.relay-tls-key-file"},
 	} {
 		r := open(t, vfs.NewMem(), func(o *Options) { o.Cert, o.Key = c.cert, c.key })
-		_, err := r.Use(conf(t, "DESTINATION_TRANSPORT = ssl", "DESTINATION_SSL_CA = "+c.ca, "DESTINATIONS = a:1"))
+		_, _, err := r.Use(conf(t, "DESTINATION_TRANSPORT = ssl", "DESTINATION_SSL_CA = "+c.ca, "DESTINATIONS = a:1"))
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: error %v", c, err)
 		}
