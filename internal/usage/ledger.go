@@ -177,7 +177,8 @@ func (l *Ledger) load(day string) (map[string]Usage, error) {
 // save writes the accounts of a day, and always that of all others: see load.
 func (l *Ledger) save(day string, all map[string]Usage) error {
 	all = maps.Clone(all)
-	all[others] = all[others] // which may be zero
+	rest := all[others] // which may be zero
+	all[others] = rest
 	return l.folder.Save(day, all)
 }
 

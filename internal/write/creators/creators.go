@@ -142,7 +142,8 @@ func Open(o Options) *Table {
 		o.Logger.Error("cannot read which metrics created series today: the counts begin again", "err", err)
 	}
 	for name, of := range d {
-		own := t.ofLocked(name)
+		own := newTenant() // for all that the file has, whether or not the shared list comes first
+		t.tenants[name] = own
 		for i := range of {
 			listed := uint64(0)
 			for _, c := range of[i].Names {
