@@ -130,7 +130,7 @@ func commandLine(bin string) group {
 	g.attacks = append(g.attacks, attack{input: "shale load graphite --duration 1s, to a closed port", do: func(t *testing.T, _ *server) (string, string) {
 		return runCommand(t, bin, t.TempDir(), nil, 10*time.Second, "load", "graphite", "--agents", "1", "--target", freeAddr(t), "--duration", "1s", "--quiet")
 	}})
-	for _, kv := range []string{"SHALE_MEMORY=much", "SHALE_NOSUCH=1", "SHALE_QUERY_TIMEOUT=", "SHALE_CONFIG=/nonexistent.yml"} {
+	for _, kv := range []string{"SHALE_MEMORY=much", "SHALE_UNHEARD_OF_SETTING=1", "SHALE_QUERY_TIMEOUT=", "SHALE_CONFIG=/nonexistent.yml"} {
 		g.attacks = append(g.attacks, attack{input: kv + " shale serve", do: func(t *testing.T, _ *server) (string, string) {
 			return runCommand(t, bin, t.TempDir(), []string{kv}, 5*time.Second, "serve")
 		}})
