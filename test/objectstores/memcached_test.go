@@ -187,7 +187,9 @@ func (w *faultWorld) stampede(n *nodes, begin func()) {
 	ask(1, "all servers empty", func() {})
 	w.stored()
 	ask(20, "all servers up", func() {})
-	if killed := ask(20, "all servers killed meanwhile", func() { n.each((*memcachetest.Server).Kill) }); killed > without+without/4+50 {
+	// How much the clients share depends on how fast the machine is: 0.9 to 1.3 times as many were seen. A
+	// stampede would make four times as many.
+	if killed := ask(20, "all servers killed meanwhile", func() { n.each((*memcachetest.Server).Kill) }); killed > 2*without+50 {
 		w.t.Errorf("when all servers are killed, 20 clients make %d requests to the bucket, and %d without servers", killed, without)
 	}
 }
