@@ -98,10 +98,27 @@ func known(a *asked, us *logqltest.Result) string {
 	if reasons != "" && logqltest.Diff(a.loki.run(q), us, false) == "" {
 		return reasons
 	}
-	if atOnce.MatchString(a.query.Text) && agrees(q, untied(a.data)) {
-		return "first, last and counters of lines of one time, of several streams: their order is ours"
+	if atOnce.MatchString(a.query.Text) {
+		const why = "first, last and counters of lines of one time, of several streams: their order is ours"
+		d := untied(a.data)
+		if agrees(q, d) {
+			return why
+		}
+		if also := random(d, q); also != "" {
+			return why + ", and " + also
+		}
 	}
-	return random(a, q, us)
+	return randomly(a, q, us)
+}
+
+// random explains what differs over other data by Loki's random choices.
+func random(d *logqltest.Dataset, q *logqltest.Query) string {
+	s, err := newStore(d)
+	if err != nil {
+		return ""
+	}
+	a := &asked{data: d, loki: s, query: *q, them: s.run(q)}
+	return randomly(a, q, logqltest.Run(context.Background(), logqltest.InMemory(d), logqltest.Tenant, q))
 }
 
 // otherwise returns the query as Loki must be asked to do what we do, and how it differs.
@@ -180,21 +197,39 @@ func sameTimes(a *asked, ours *logqltest.Result) string {
 	return ""
 }
 
-// random explains what differs between Loki's own runs: it adds up, and chooses among equal values, in a
+// normal returns a result of Loki without what it does to times and to series that became equal.
+func normal(q *logqltest.Query, r *logqltest.Result) *logqltest.Result {
+	if fraction.MatchString(q.Text) {
+		r = r.Align(q)
+	}
+	if strings.Contains(q.Text, "label_replace") {
+		r = r.Join()
+	}
+	return r
+}
+
+// randomly explains what differs between Loki's own runs: it adds up, and chooses among equal values, in a
 // random order.
-func random(a *asked, q *logqltest.Query, us *logqltest.Result) string {
-	picks, differs := pick.MatchString(a.query.Text), false
+func randomly(a *asked, q *logqltest.Query, us *logqltest.Result) string {
+	picks, differs, heard := pick.MatchString(a.query.Text), false, answers{}
+	if strings.Contains(q.Text, "label_replace") {
+		us = us.Join()
+	}
 	// Of two choices, of one at each of many steps, or with large values, few runs give our result.
 	for range 300 {
-		again := a.loki.run(q)
+		again := normal(q, a.loki.run(q))
+		heard.add(again)
 		switch {
 		case logqltest.Diff(again, us, false) != "":
-			differs = differs || logqltest.Diff(again, a.them, false) != ""
+			differs = differs || logqltest.Diff(again, normal(q, a.them), false) != ""
 		case picks:
 			return "Loki chooses among equal values at random"
 		default:
 			return "Loki adds up in a random order, which is seen where digits cancel out"
 		}
+	}
+	if !picks && heard.explain(us) {
+		return "Loki adds up in a random order, at each step anew: it gives each of our points, though not in one run"
 	}
 	all := *q
 	all.Text = pick.ReplaceAllString(q.Text, "${1}(1000")
