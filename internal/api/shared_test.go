@@ -122,6 +122,7 @@ func TestOneFlight(t *testing.T) {
 			}
 		}
 		clients.Wait()
+		synctest.Wait() // the run gives its memory back after it has served its last client
 		if w.runs.Load() != 2 || w.cancel.Load() != 0 || served.Load() != 10 {
 			t.Errorf("%d runs, %d of them cancelled, %d clients served; want 2, 0, 10", w.runs.Load(), w.cancel.Load(), served.Load())
 		}
@@ -237,6 +238,7 @@ func TestLarge(t *testing.T) {
 			synctest.Wait()
 		}
 		clients.Wait()
+		synctest.Wait() // as in TestOneFlight
 		if w.runs.Load() != 3 || w.pool.Used() != 0 {
 			t.Errorf("%d runs, %d bytes held", w.runs.Load(), w.pool.Used())
 		}
