@@ -104,6 +104,8 @@ oracle-graphite: ## Compare renders of Graphite with graphite-web, which is inst
 	@# pyparsing 3.3 spends more than a minute of processor time on the first target.
 	GRAPHITE_NO_PREFIX=True $(VENV)/bin/pip install -q graphite-web==1.1.10 whisper==1.1.10 pyparsing==2.4.7
 	cd test/graphite-oracle && go vet . && go test -count=1 -timeout 60m . -python $(VENV)/bin/python
+	go build -o bin/test/shale ./cmd/shale
+	$(VENV)/bin/python test/graphite-oracle/python/cluster.py bin/test/shale
 
 # make oracle-carbon SEED=2 CASES=5000 makes other random cases of aggregation and of the relay.
 CASES ?= 1000
