@@ -9,7 +9,7 @@ import (
 )
 
 // answers holds what Loki said of each point in several runs of one query. Where values are added up in a random order
-// at each step anew, and infinities or % make the order visible, no run needs to agree with another one at every step.
+// again at each step, and infinities or % make the order visible, no run needs to agree with another one at every step.
 type answers struct {
 	runs   int
 	failed bool

@@ -229,7 +229,7 @@ func randomly(a *asked, q *logqltest.Query, us *logqltest.Result) string {
 		}
 	}
 	if !picks && heard.explain(us) {
-		return "Loki adds up in a random order, at each step anew: it gives each of our points, though not in one run"
+		return "Loki adds up in a random order, again at each step: it gives each of our points, though not in one run"
 	}
 	all := *q
 	all.Text = pick.ReplaceAllString(q.Text, "${1}(1000")
