@@ -11,9 +11,9 @@ import (
 	"github.com/shaledb/shale/internal/read/results"
 )
 
-// leastKept is the shortest range, in nanoseconds, whose volumes are kept. Over 10 GB of a week, an hour's volumes cost
-// twice as much with kept intervals as counted whole, because a count reads the same index for few intervals as for
-// all of them. From a few hours on, most chunks lie within the kept intervals.
+// leastKept is the shortest range, in nanoseconds, whose volumes are kept. Over 10 GB of a week, an hour's
+// volumes cost twice as much with kept intervals as counted whole, because a count reads the same index for
+// few intervals as for all of them. From a few hours on, most chunks lie within the kept intervals.
 const leastKept = int64(4 * time.Hour)
 
 // open looks for kept volumes. A step of the run is an interval between two cuts: step i is interval i+1. Of

@@ -8,8 +8,9 @@ import (
 	"github.com/shaledb/shale/internal/read/logql/logqltest"
 )
 
-// answers holds what Loki said of each point in several runs of one query. Where values are added up in a random order
-// again at each step, and infinities or % make the order visible, no run needs to agree with another one at every step.
+// answers holds what Loki said of each point in several runs of one query. Where values are added up in a
+// random order again at each step, and infinities or % make the order visible, no run needs to agree with
+// another one at every step.
 type answers struct {
 	runs   int
 	failed bool
@@ -35,8 +36,8 @@ func (a *answers) add(r *logqltest.Result) {
 	}
 }
 
-// explain reports whether Loki gave each point of a result in some run, and left out in some run each point that the
-// result lacks.
+// explain reports whether Loki gave each point of a result in some run, and left out in some run each point
+// that the result lacks.
 func (a *answers) explain(us *logqltest.Result) bool {
 	if a.failed || us.Error != "" {
 		return false
