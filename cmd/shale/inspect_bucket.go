@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 
+	"github.com/shaledb/shale/internal/app"
 	"github.com/shaledb/shale/internal/bucket"
 	"github.com/shaledb/shale/internal/bucket/check"
 	bucketfs "github.com/shaledb/shale/internal/bucket/fs"
@@ -261,6 +262,12 @@ func (i *inspectRetentionCmd) Run(ctx context.Context, p *process) error {
 		return usageError{err}
 	}
 	rules, err := retention.Compile(c.RetentionRules, c.Retention)
+	if err == nil && c.TenantsFile != "" {
+		var tenants *config.Tenants
+		if tenants, err = app.ReadTenants(c.TenantsFile, &c); err == nil {
+			rules = tenants.Retention()
+		}
+	}
 	if err != nil {
 		return usageError{err}
 	}

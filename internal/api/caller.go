@@ -2,6 +2,7 @@ package api
 
 import (
 	"net/http"
+	"time"
 
 	"github.com/shaledb/shale/internal/model"
 )
@@ -55,16 +56,17 @@ func (c *call) limit() {
 	for i, tenant := range c.r.Tenants {
 		l, q := c.o.LimitsOf(tenant), c.r.Quota
 		if i == 0 {
-			c.timeout, q.MaxSeries, q.MaxSamples, q.MaxBytes = l.Timeout, l.MaxSeries, l.MaxSamples, l.MaxBytes
+			c.timeout, q.MaxSeries, q.MaxSamples, q.MaxBytes, q.MaxRange = l.Timeout, l.MaxSeries, l.MaxSamples, l.MaxBytes, l.MaxRange
 			continue
 		}
 		c.timeout = min(c.timeout, l.Timeout)
 		q.MaxSeries, q.MaxSamples, q.MaxBytes = lower(q.MaxSeries, l.MaxSeries), lower(q.MaxSamples, l.MaxSamples), lower(q.MaxBytes, l.MaxBytes)
+		q.MaxRange = lower(q.MaxRange, l.MaxRange)
 	}
 }
 
 // lower returns the lower of two limits; 0 means no limit.
-func lower(a, b int64) int64 {
+func lower[N int64 | time.Duration](a, b N) N {
 	if a == 0 || b != 0 && b < a {
 		return b
 	}

@@ -34,8 +34,8 @@ type Options struct {
 	// CORSOrigin must match the whole origin of a page whose scripts may read responses; nil: any.
 	CORSOrigin *regexp.Regexp
 	Limits     Limits
-	// LimitsOf returns the limits of a tenant, of which Timeout, MaxOfTenant, MaxSeries, MaxSamples and MaxBytes
-	// count; nil: all tenants have Limits. A query over several tenants has the least of each.
+	// LimitsOf returns the limits of a tenant, of which Timeout, MaxOfTenant, MaxSeries, MaxSamples, MaxBytes
+	// and MaxRange count; nil: all tenants have Limits. A query over several tenants has the least of each.
 	LimitsOf   func(tenant string) *Limits
 	Version    Version
 	Now        func() time.Time // nil: the system clock
@@ -64,6 +64,8 @@ type Limits struct {
 	// MaxSeries, MaxSamples and MaxBytes bound what one query may read (see model.Quota).
 	MaxSeries  int64 `name:"query.max-series" tenant:"own" type:"count" default:"2000000" placeholder:"N" min:"0" help:"Most series that one query may select. 0: no limit."`
 	MaxSamples int64 `name:"query.max-samples" tenant:"own" type:"count" default:"50000000" placeholder:"N" min:"0" help:"Most samples that one query may read or hold. 0: no limit."`
+	// MaxRange bounds the time that one query may cover.
+	MaxRange time.Duration `name:"query.max-range" tenant:"own" type:"time" default:"0" placeholder:"TIME" min:"0" help:"Longest time between the oldest and the newest row that one query may ask for, with the time that its selectors look back, and without what retention hides. Lists of labels and series have no such limit. 0: no limit."`
 	// MaxLines bounds the lines that a query may ask for; 5,000 by default.
 	MaxLines int `name:"query.max-lines" type:"count" default:"5000" placeholder:"N" min:"1" help:"Most log lines that one query may ask for."`
 	// MaxResultSeries bounds the series in the result of a metric query over lines; 5,000 by default.

@@ -86,7 +86,7 @@ func (p *Pipeline) newCall(d *Dialect, e *Endpoint, w http.ResponseWriter, hr *h
 	l := &p.o.Limits
 	r := &Request{
 		Request: hr, W: w, Cost: new(model.Cost), Began: time.Now(),
-		Quota: &model.Quota{MaxSeries: l.MaxSeries, MaxSamples: l.MaxSamples, MaxBytes: l.MaxBytes, Pool: p.o.Pool},
+		Quota: &model.Quota{MaxSeries: l.MaxSeries, MaxSamples: l.MaxSamples, MaxBytes: l.MaxBytes, MaxRange: l.MaxRange, Pool: p.o.Pool},
 	}
 	c := &call{Pipeline: p, d: d, e: e, r: r, timeout: l.Timeout, client: hr.Context(), body: &model.Quota{MaxBytes: l.MaxBytes, Pool: p.o.Forms}}
 	c.out = newBody(w, hr, p.memory, l.Timeout)

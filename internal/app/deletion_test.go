@@ -163,7 +163,7 @@ func compactElsewhere(e *Engine) error {
 	if err != nil {
 		return err
 	}
-	comp, err := compact.New(compact.Options{Catalog: c, Bucket: e.o.Bucket, FS: vfs.NewMem(), Dir: "/elsewhere", Seed: seed, Now: e.o.Now, Retention: e.o.Retention})
+	comp, err := compact.New(compact.Options{Catalog: c, Bucket: e.o.Bucket, FS: vfs.NewMem(), Dir: "/elsewhere", Seed: seed, Now: e.o.Now, Retention: e.rules})
 	if err != nil {
 		return err
 	}

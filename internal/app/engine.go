@@ -87,7 +87,7 @@ type EngineOptions struct {
 	Prices     usage.Prices
 	ReadPrices bill.Prices
 
-	// Retention hides and drops old rows; nil: none.
+	// Retention hides and drops old rows, unless Tenants has rules; nil: none.
 	Retention *retention.Rules
 	// QueryTimeout is how long a query may still read a block that has left the catalogue.
 	QueryTimeout time.Duration
@@ -174,6 +174,8 @@ func OpenEngine(ctx context.Context, o EngineOptions) (_ *Engine, err error) {
 	}
 	e := &Engine{o: o, changes: changes.New(o.Now)}
 	e.lost = newLost(&e.o)
+	changed := e.rulesChanged
+	o.Tenants.changed.Store(&changed)
 	defer func() {
 		if err != nil {
 			err = errors.Join(withRemedy(err, o.DataDir), e.release())
@@ -220,7 +222,7 @@ func OpenEngine(ctx context.Context, o EngineOptions) (_ *Engine, err error) {
 	e.runUsage()
 	e.compactor, err = compact.New(compact.Options{
 		Catalog: e.catalog, Bucket: o.Bucket, FS: o.FS, Dir: o.FS.PathJoin(o.DataDir, "compact"), Seed: seed,
-		Retention: o.Retention, MemoryBytes: split.compaction, Limits: o.Compact, Room: e.roomToMerge, Fresh: e.fresh,
+		Retention: e.rules, MemoryBytes: split.compaction, Limits: o.Compact, Room: e.roomToMerge, Fresh: e.fresh,
 		Garbage: catalog.CollectOptions{Grace: o.QueryTimeout + time.Minute, Holds: e.holdsRowsOf},
 		Now:     o.Now, Registerer: o.Registerer, Logger: o.Logger,
 	})
@@ -230,7 +232,7 @@ func OpenEngine(ctx context.Context, o EngineOptions) (_ *Engine, err error) {
 	registerDeletionStates(e)
 	if !o.Idle {
 		e.head.Start()
-		e.expiry = startExpiry(e.catalog, o)
+		e.expiry = startExpiry(e.catalog, e.rules, o)
 		e.compactor.Start()
 	}
 	return e, nil
@@ -275,7 +277,7 @@ func (e *Engine) openSources(seed model.KeySeed, split budget) (err error) {
 	e.querier = read.New(read.Options{
 		Asked:   e.asked,
 		Sources: e.sources(seed),
-		Horizon: e.o.Retention.Horizon, Warn: e.lost.warn, Now: e.o.Now, Registerer: e.o.Registerer,
+		Horizon: e.horizon, Warn: e.lost.warn, Now: e.o.Now, Registerer: e.o.Registerer,
 	})
 	kept := e.o.Results
 	kept.MaxBytes = split.results

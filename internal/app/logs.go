@@ -78,7 +78,7 @@ func receive(c config.Config, e *Engine, mux api.Mux, registry *prometheus.Regis
 // keepPatterns mines the lines that are pushed from now on, until stop is called.
 func keepPatterns(c config.Config, e *Engine, registry *prometheus.Registry) (k *patterns.Keeper, stop func()) {
 	k = patterns.New(patterns.Options{
-		MaxBytes: splitMemory(c.MemoryBytes).patterns, Horizon: e.o.Retention.Horizon, Whole: e.wasEmpty, Registerer: registry,
+		MaxBytes: splitMemory(c.MemoryBytes).patterns, Horizon: e.horizon, Whole: e.wasEmpty, Registerer: registry,
 	})
 	cancel := e.Path().Watch(k.See)
 	return k, func() {
@@ -95,7 +95,7 @@ func lokiOptions(c config.Config, e *Engine, k *patterns.Keeper, shared api.Opti
 	o := loki.Options{
 		Engine:    logql.New(logql.Options{Read: e.Querier(), Watch: e.Path(), Patterns: k, Results: e.LineResults(), Registerer: registry}),
 		Options:   shared,
-		Retention: c.Retention,
+		Retention: e.linesKept,
 	}
 	if c.Head.Deletion.Deletions > 0 {
 		o.Deletions = lineDeletions{e, k}

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/store/catalog"
 	"github.com/shaledb/shale/internal/store/compact"
 	"github.com/shaledb/shale/internal/store/retention"
@@ -14,10 +15,38 @@ import (
 // retentionEvery is the interval between searches for expired blocks.
 const retentionEvery = 10 * time.Minute
 
+// rules returns the rules of retention that count now. Those of a file of tenants may change at any time.
+func (e *Engine) rules() *retention.Rules {
+	if own := e.o.Tenants.retention(); own != nil {
+		return own
+	}
+	return e.o.Retention
+}
+
+// horizon is [retention.Rules.Horizon] of the rules that count now.
+func (e *Engine) horizon(tenant string, s model.Signal, now int64) (oldest int64, h *model.Horizon) {
+	return e.rules().Horizon(tenant, s, now)
+}
+
+// linesKept returns how long lines of a tenant are kept that no rule selects; 0: forever.
+func (e *Engine) linesKept(tenant string) time.Duration {
+	p := e.rules().Policy(tenant, model.Logs)
+	if rest := p.Rest(); rest != retention.Forever {
+		return rest
+	}
+	return 0
+}
+
+// rulesChanged drops the responses and results of before. Rows that these lack may be shown now.
+func (e *Engine) rulesChanged() {
+	e.resultChanges.All()
+	e.changes.Whole() // last, since answers are made of results
+}
+
 // expiry drops blocks whose rows have all expired.
 type expiry struct {
 	catalog *catalog.Catalog
-	rules   *retention.Rules
+	rules   func() *retention.Rules
 	grace   time.Duration
 	now     func() int64
 	log     *slog.Logger
@@ -26,10 +55,10 @@ type expiry struct {
 }
 
 // startExpiry starts to drop expired blocks, until close.
-func startExpiry(c *catalog.Catalog, o EngineOptions) *expiry {
+func startExpiry(c *catalog.Catalog, rules func() *retention.Rules, o EngineOptions) *expiry {
 	ctx, cancel := context.WithCancel(context.Background())
 	// A query that began before a block left the catalogue may read it until the query times out.
-	x := &expiry{catalog: c, rules: o.Retention, grace: o.QueryTimeout + time.Minute, now: o.Now, log: o.Logger, stop: cancel}
+	x := &expiry{catalog: c, rules: rules, grace: o.QueryTimeout + time.Minute, now: o.Now, log: o.Logger, stop: cancel}
 	if x.now == nil {
 		x.now = func() int64 { return time.Now().UnixNano() }
 	}
@@ -54,8 +83,8 @@ func (x *expiry) run(ctx context.Context) {
 
 // drop hides the blocks that have expired, and deletes those that were hidden a while ago.
 func (x *expiry) drop(ctx context.Context) error {
-	now := compact.ExpiryTime(x.catalog.Live(), x.now())
-	return x.catalog.Expire(ctx, func(b *catalog.Block) bool { return compact.Expired(x.rules, b, now) }, x.grace)
+	now, rules := compact.ExpiryTime(x.catalog.Live(), x.now()), x.rules()
+	return x.catalog.Expire(ctx, func(b *catalog.Block) bool { return compact.Expired(rules, b, now) }, x.grace)
 }
 
 func (x *expiry) close() {

@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -16,6 +19,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	bucketfs "github.com/shaledb/shale/internal/bucket/fs"
+	"github.com/shaledb/shale/internal/config"
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/model/worldtest"
 	"github.com/shaledb/shale/internal/read/readtest"
@@ -103,6 +107,35 @@ func (h *history) check(e *Engine, q question) error {
 	return nil
 }
 
+// Retention of tenants counts from one moment on, without a restart, also for what was kept of responses.
+func TestRetentionOfTenants(t *testing.T) {
+	c := config.Default()
+	c.TenantsFile = filepath.Join(t.TempDir(), "tenants.yaml")
+	put := func(text string) { t.Helper(); must(t, os.WriteFile(c.TenantsFile, []byte(text), 0o600)) }
+	put("defaults: {retention: 1d}")
+	book, err := openTenants(t.Context(), &c, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
+	must(t, err)
+	book.close()
+	s := newSetup(t, func(o *EngineOptions) { o.Tenants = book })
+	for _, tenant := range []string{"a", "b"} {
+		must(t, s.push(tenant, up, s.now-int64(2*time.Hour), 1))
+		must(t, s.pushLines(tenant, app, s.now, "line"))
+	}
+	must(t, s.Ship())
+	s.want(t, "a", "1")
+	put("tenants: {a: {retention: 1h, retention-rules: [{match: up, keep: 90m}]}, b: {retention: 0}}")
+	must(t, book.load())
+	s.want(t, "a", "")
+	s.want(t, "b", "1")
+	if a, b, c := s.linesKept("a"), s.linesKept("b"), s.linesKept("c"); a != time.Hour || b != 0 || c != 30*24*time.Hour {
+		t.Errorf("lines are kept for %s, %s, %s", a, b, c)
+	}
+	put("tenants: {a: {retention-rules: [{match: up, keep: 3h}]}}")
+	must(t, book.load())
+	s.want(t, "a", "1")
+	must(t, s.Close())
+}
+
 // checkAll asks for everything.
 func (h *history) checkAll(e *Engine) error {
 	for _, f := range model.Families() {
@@ -121,7 +154,7 @@ func (h *history) checkAll(e *Engine) error {
 
 // dropExpired hides and deletes blocks that have expired, as the server does every few minutes.
 func dropExpired(e *Engine) error {
-	return (&expiry{catalog: e.catalog, rules: e.o.Retention, grace: e.o.QueryTimeout + time.Minute, now: e.now}).drop(context.Background())
+	return (&expiry{catalog: e.catalog, rules: e.rules, grace: e.o.QueryTimeout + time.Minute, now: e.now}).drop(context.Background())
 }
 
 func rulesOf(t *testing.T, rest time.Duration, text string) *retention.Rules {

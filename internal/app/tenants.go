@@ -20,6 +20,7 @@ import (
 	"github.com/shaledb/shale/internal/filewatch"
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/store/head"
+	"github.com/shaledb/shale/internal/store/retention"
 	"github.com/shaledb/shale/internal/write"
 	"github.com/shaledb/shale/internal/write/logs"
 )
@@ -35,6 +36,8 @@ type tenantBook struct {
 	now   atomic.Pointer[config.Tenants]
 	file  *filewatch.Watcher
 	fresh prometheus.Gauge
+	// changed is called after the rules of retention have changed; nil: none is called.
+	changed atomic.Pointer[func()]
 	// close ends the watching.
 	close func()
 }
@@ -81,7 +84,11 @@ func (t *tenantBook) load() (err error) {
 	if err != nil {
 		return err
 	}
-	t.now.Store(read)
+	before := t.now.Swap(read)
+	same := before != nil && before.Retention() != nil && before.Retention().Same(read.Retention())
+	if changed := t.changed.Load(); changed != nil && !same {
+		(*changed)()
+	}
 	return nil
 }
 
@@ -122,6 +129,7 @@ func (t *tenantBook) write(tenant string) *write.Limits      { return &t.now.Loa
 func (t *tenantBook) head(tenant string) head.TenantLimits   { return t.now.Load().Of(tenant).Head }
 func (t *tenantBook) lines(tenant string) *logs.Rules        { return &t.now.Load().Of(tenant).Lines }
 func (t *tenantBook) queries(tenant string) *api.Limits      { return &t.now.Load().Of(tenant).Query }
+func (t *tenantBook) retention() *retention.Rules            { return t.now.Load().Retention() }
 func (t *tenantBook) bucketReads(tenant string) *bill.Limits { return &t.now.Load().Of(tenant).Bill }
 
 // maxShownTenants bounds the tenants that have metrics of their own. The others share one, whose name no

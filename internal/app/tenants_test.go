@@ -93,8 +93,16 @@ func TestTenantsAreReadAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	await("no file", func() bool { return strings.Contains(log.text(), "put it back") })
-	put("defaults: {limits.labels: 3}")
+	changed := make(chan struct{}, 100)
+	note := func() { changed <- struct{}{} }
+	book.changed.Store(&note)
+	put("defaults: {limits.labels: 3, retention: 9d}")
 	await("a new file", func() bool { return testutil.ToFloat64(book.fresh) == 1 && book.write("a").MaxLabels == 3 })
+	select {
+	case <-changed:
+	case <-time.After(30 * time.Second):
+		t.Error("retention has changed, and nobody was told")
+	}
 	hurry <- nil
 	if book.head("a").Series != 0 || book.lines("b").MaxLabels != 3 {
 		t.Errorf("%+v", book.now.Load().Of("a"))

@@ -52,9 +52,9 @@ type Config struct {
 	Memory Share `name:"memory" default:"50%" placeholder:"SIZE" help:"Memory budget of the process, which sizes every buffer and cache: a size, or a share of the limit of the cgroup (v1 or v2) or else of the machine."`
 	Disk   Share `name:"disk" default:"90%" placeholder:"SIZE" help:"Largest size of the data folder: a size, or a share of its file system. Beyond it writes get 503."`
 
-	Retention time.Duration `name:"retention" type:"time" default:"30d" placeholder:"TIME" help:"How long to keep samples and log lines, by their own timestamps. 0: keep everything."`
+	Retention time.Duration `name:"retention" tenant:"own" type:"time" default:"30d" placeholder:"TIME" help:"How long to keep samples and log lines, by their own timestamps. 0: keep everything."`
 	// Series that no rule matches are kept for Retention.
-	RetentionRules retention.List `name:"retention-rules" default:"" placeholder:"RULES" help:"Exceptions from retention: a list of rules such as [{tenant: team-a, signal: logs, match: '{env=\"dev\"}', keep: 3d}]. The first rule that matches a series counts. Fields other than keep may be left out; keep 0 means forever."`
+	RetentionRules retention.List `name:"retention-rules" tenant:"own" default:"" placeholder:"RULES" help:"Exceptions from retention: a list of rules such as [{tenant: team-a, signal: logs, match: '{env=\"dev\"}', keep: 3d}]. The first rule that matches a series counts. Fields other than keep may be left out; keep 0 means forever."`
 
 	HA       Switch            `name:"ha.deduplicate" default:"off" placeholder:"on|off" help:"Store one replica of each HA pair of Prometheus servers: of series with the labels ha.cluster-label and ha.replica-label, those of the elected replica only."`
 	Replicas replicas.Settings `embed:""`

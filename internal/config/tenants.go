@@ -12,6 +12,7 @@ import (
 	"github.com/shaledb/shale/internal/bill"
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/store/head"
+	"github.com/shaledb/shale/internal/store/retention"
 	"github.com/shaledb/shale/internal/write"
 	"github.com/shaledb/shale/internal/write/logs"
 )
@@ -21,8 +22,9 @@ const MaxTenantSections = 65_535
 
 // Tenants are the settings of all tenants. They never change.
 type Tenants struct {
-	others *Tenant
-	by     map[string]*Tenant
+	others    *Tenant
+	by        map[string]*Tenant
+	retention *retention.Rules
 }
 
 // Tenant is what the rooms obey for one tenant.
@@ -41,6 +43,9 @@ func (t *Tenants) Of(tenant string) *Tenant {
 	}
 	return t.others
 }
+
+// Retention returns the rules of retention for all tenants, or nil if there is no file of tenants.
+func (t *Tenants) Retention() *retention.Rules { return t.retention }
 
 // Len returns the number of tenants that have a section of their own.
 func (t *Tenants) Len() int { return len(t.by) }
@@ -103,6 +108,7 @@ func ParseTenants(path string, text []byte, c *Config) (*Tenants, error) {
 	}
 	base := all.section(path, "defaults", sections["defaults"], c)
 	t.others = base.tenant()
+	own := map[string]retention.Own{}
 	tenants := all.pairs(path, "tenants", sections["tenants"])
 	if len(tenants) > MaxTenantSections {
 		all.mistakes = append(all.mistakes, fmt.Errorf("%s: expected at most %d tenants, got %d", path, MaxTenantSections, len(tenants)))
@@ -114,8 +120,18 @@ func ParseTenants(path string, text []byte, c *Config) (*Tenants, error) {
 			all.mistakes = append(all.mistakes, fmt.Errorf("%s: %w", position(path, key), err))
 			continue
 		}
-		own := all.section(path, "tenants."+key.Value, v.Value, &base)
-		t.by[key.Value] = own.tenant()
+		c := all.section(path, "tenants."+key.Value, v.Value, &base)
+		t.by[key.Value] = c.tenant()
+		if o := (retention.Own{List: c.RetentionRules, Rest: c.Retention}); o.Rest != base.Retention || o.List.String() != base.RetentionRules.String() {
+			if o.List.String() == base.RetentionRules.String() {
+				o.List = o.List.Of(key.Value)
+			}
+			own[key.Value] = o
+		}
+	}
+	var err error
+	if t.retention, err = retention.CompileAll(base.RetentionRules, base.Retention, own); err != nil {
+		all.mistakes = append(all.mistakes, fmt.Errorf("%s: retention-rules: %w", path, err))
 	}
 	if len(all.mistakes) > 0 {
 		return nil, fmt.Errorf("%w settings of tenants:\n%w", model.ErrInvalid, errors.Join(all.mistakes...))

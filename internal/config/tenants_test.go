@@ -26,6 +26,8 @@ tenants:
     limits: {labels: 5, line-bytes: 2KiB}
     query: {timeout: 3s, max-bytes: 50%, tenant-bucket-bytes: 1GiB}
     max-age: 90d
+    retention: 60d
+    retention-rules: [{match: '{env="dev"}', keep: 3d}]
   team-b:
 `), &c)
 	if err != nil {
@@ -36,8 +38,12 @@ tenants:
 		a.Query.Timeout != 3*time.Second || a.Query.MaxBytes != 1<<29 || a.Query.MaxSeries != 10 || a.Bill.TenantBytes != 1<<30 || a.Write.MaxInflightBytes != 77 {
 		t.Errorf("team-a: %+v", a)
 	}
+	p, rest := read.Retention().Policy("team-a", model.Logs), read.Retention().Policy("who", model.Logs)
+	if p.Keep(model.LabelsOf("env", "dev")) != 3*day || p.Rest() != 60*day || rest.Rest() != 30*day {
+		t.Errorf("lines are kept for %s, and for %s", p.Rest(), rest.Rest())
+	}
 	// The shorter of max-age and retention counts.
-	if a.Write.MaxAge != 30*day || a.Write.AgeSetting != "retention" || other.Write.MaxAge != 7*day || other.Write.AgeSetting != "" {
+	if a.Write.MaxAge != 60*day || a.Write.AgeSetting != "retention" || other.Write.MaxAge != 7*day || other.Write.AgeSetting != "" {
 		t.Errorf("ages: %s of %s, %s of %s", a.Write.MaxAge, a.Write.AgeSetting, other.Write.MaxAge, other.Write.AgeSetting)
 	}
 	if b.Write != other.Write || b.Head != other.Head || read.Len() != 2 || other.Write.TenantSamples != 1000 || other.Write.MaxLabels != 64 {
@@ -54,15 +60,16 @@ func TestBadTenants(t *testing.T) {
 	for text, want := range map[string]string{
 		"\n":                                  "f is empty: expected defaults or tenants",
 		"tenants: {a: {limits.labels: many}}": `f:1:30: tenants.a.limits.labels: "many" is not a whole number`,
-		"tenants:\n  a:\n    limits: {labels: 0}": "f:3:22: tenants.a.limits.labels: 0 is out of range: must be between 1 and 1024",
-		"defaults: {limits.decoded-bytes: 1KiB}":  "f:1:34: defaults.limits.decoded-bytes: 1KiB is too small: must be at least limits.body-bytes, which is 32MiB",
-		"tenants: {a: {memory: 1GiB}}":            "f:1:15: tenants.a.memory: is a setting of the server, which no tenant can have of its own",
-		"tenants: {a: {limits.tenant-serie: 1}}":  "f:1:15: unknown setting limits.tenant-serie; did you mean limits.tenant-series?",
-		"tenants: {a/b: {}}":                      `f:1:11: invalid: tenant ID "a/b" contains the character '/'; letters, digits and !-_.*'() are allowed`,
-		"tenants: [a]":                            "f:1:10: tenants must be a map",
-		"tenant: {a: {}}":                         "f:1:1: unknown section tenant: expected defaults or tenants",
-		"tenants: {a: 5}":                         "f:1:14: tenants.a must hold settings, as `name: value`",
-		"a: [":                                    "f:1:4: sequence end token ']' not found",
+		"tenants:\n  a:\n    limits: {labels: 0}":                  "f:3:22: tenants.a.limits.labels: 0 is out of range: must be between 1 and 1024",
+		"defaults: {limits.decoded-bytes: 1KiB}":                   "f:1:34: defaults.limits.decoded-bytes: 1KiB is too small: must be at least limits.body-bytes, which is 32MiB",
+		"tenants: {a: {retention-rules: [{tenant: b, keep: 3d}]}}": "f: retention-rules: tenant a: rule 1: tenant: a rule of a tenant is for that tenant; leave it out",
+		"tenants: {a: {memory: 1GiB}}":                             "f:1:15: tenants.a.memory: is a setting of the server, which no tenant can have of its own",
+		"tenants: {a: {limits.tenant-serie: 1}}":                   "f:1:15: unknown setting limits.tenant-serie; did you mean limits.tenant-series?",
+		"tenants: {a/b: {}}":                                       `f:1:11: invalid: tenant ID "a/b" contains the character '/'; letters, digits and !-_.*'() are allowed`,
+		"tenants: [a]":                                             "f:1:10: tenants must be a map",
+		"tenant: {a: {}}":                                          "f:1:1: unknown section tenant: expected defaults or tenants",
+		"tenants: {a: 5}":                                          "f:1:14: tenants.a must hold settings, as `name: value`",
+		"a: [":                                                     "f:1:4: sequence end token ']' not found",
 		"tenants: {a: {query.max-bytes: 0, limits.tenant-burst: 2h}}":     "f:1:56: tenants.a.limits.tenant-burst: 2h is out of range: must be between 1s and 1h\nf:1:32: tenants.a.query.max-bytes: must not be 0",
 		"tenants: {a: {limits.labels: x}, b: {limits.tenant-samples: y}}": `f:1:61: tenants.b.limits.tenant-samples: "y" is not a whole number`,
 	} {

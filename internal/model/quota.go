@@ -3,8 +3,12 @@ package model
 import (
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"sync/atomic"
+	"time"
+
+	common "github.com/prometheus/common/model"
 )
 
 // Quota bounds one attempt of a query. A zero limit means none. It may be used by several goroutines.
@@ -16,6 +20,8 @@ type Quota struct {
 	Tenant string
 
 	MaxSeries, MaxSamples, MaxBytes int64
+	// MaxRange bounds the time from the oldest to the newest row that a query asks for.
+	MaxRange time.Duration
 	// Pool bounds the memory of all queries together; nil: no bound.
 	Pool *QueryPool
 
@@ -33,6 +39,9 @@ type Quota struct {
 	refused  int64 // the greatest sum that the pool has refused; 0: none
 	// age is the pool's number of the query, in the order of first charges; 0: none yet, settledAge: see Settle.
 	age int64
+	// asked is the range of all rows that the query has asked for; it counts if hasAsked is set.
+	asked    TimeRange
+	hasAsked bool
 }
 
 const settledAge = -1
@@ -52,6 +61,29 @@ func (q *Quota) TakeSamples(n int64) error {
 		return fmt.Errorf("%w: the query reads more than %d samples (query.max-samples); shorten its range or narrow its selectors", ErrLimit, q.MaxSamples)
 	}
 	return q.TakeBytes(16 * n)
+}
+
+// TakeRange notes that the query asks for the rows of a range. Its error is of class [ErrLimit], names the
+// limit and the tenant, and says how much time all ranges together cover.
+func (q *Quota) TakeRange(r TimeRange) error {
+	if q.MaxRange <= 0 || r.Min > r.Max {
+		return nil
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.hasAsked {
+		r.Min, r.Max = min(r.Min, q.asked.Min), max(r.Max, q.asked.Max)
+	}
+	q.asked, q.hasAsked = r, true
+	span := r.Max - r.Min
+	if span < 0 { // beyond int64
+		span = math.MaxInt64
+	}
+	if span <= int64(q.MaxRange) {
+		return nil
+	}
+	return fmt.Errorf("%w: the query asks for rows of %s, with the time that its selectors look back, and a query of tenant %s may ask for %s (query.max-range); shorten its range",
+		ErrLimit, common.Duration(time.Duration(span).Round(time.Second)), q.Tenant, common.Duration(q.MaxRange))
 }
 
 // Charge is a snapshot of the charges of a query.

@@ -80,6 +80,9 @@ func (q *Querier) selectSeries(ctx context.Context, req *model.Request) (*Series
 	if !ok {
 		return newSeriesSet(&r, nil, q.metrics), nil
 	}
+	if err := q.takeRange(&r); err != nil {
+		return nil, err
+	}
 	if r.Cost.Bill != nil {
 		return q.billSelect(ctx, &r)
 	}
@@ -120,12 +123,26 @@ func (q *Querier) bound(req *model.Request) (model.Request, bool) {
 	return r, r.Range.Min <= r.Range.Max
 }
 
+// takeRange checks the time that a query covers. Nothing was stored after now, except by clocks that are
+// ahead.
+func (q *Querier) takeRange(r *model.Request) error {
+	if r.LabelsOnly {
+		return nil
+	}
+	return r.Quota.TakeRange(model.TimeRange{Min: r.Range.Min, Max: min(r.Range.Max, q.o.Now())})
+}
+
 // Kept is for a caller that has kept results and does not read the rows. It adds to the cost of the request
-// what reading them would have added: what the response depends on, and what it may lack.
-func (q *Querier) Kept(req *model.Request) {
+// what reading them would have added: what the response depends on, and what it may lack. It returns the
+// error that reading them would have met at once.
+func (q *Querier) Kept(req *model.Request) error {
 	q.asks(req)
-	r, _ := q.bound(req)
+	r, ok := q.bound(req)
 	r.Cost.Reach.AddRows(r.Signal, r.Range)
+	if !ok {
+		return nil
+	}
+	return q.takeRange(&r)
 }
 
 // Horizon returns the time before which rows of a tenant are hidden now, and what hides more of some of its

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -268,6 +269,44 @@ func TestQuota(t *testing.T) {
 	req.Quota = &model.Quota{MaxBytes: 200}
 	if _, _, err := q.LabelValues(context.Background(), req, "i", 0); !errors.Is(err, model.ErrLimit) {
 		t.Errorf("label values: %v", err)
+	}
+}
+
+// A query may cover so much time. What is hidden, what lies ahead, and lists of labels do not count.
+func TestRange(t *testing.T) {
+	a, b, _, _ := twoSources()
+	now := int64(1000)
+	q := read.New(read.Options{Sources: []read.Source{a, b}, Horizon: keeping(900), Now: func() int64 { return now }})
+	quota := &model.Quota{MaxRange: 500, Tenant: "team-a"}
+	ask := func(from, to int64) error {
+		req := request(model.TimeRange{Min: from, Max: to})
+		req.Quota = quota
+		_, err := drain(context.Background(), q, req)
+		return err
+	}
+	for _, r := range [][2]int64{{500, 1000}, {500, 5000}, {700, 800}, {-500, 99}} {
+		if err := ask(r[0], r[1]); err != nil {
+			t.Errorf("%v: %v", r, err)
+		}
+	}
+	if err := ask(499, 600); !errors.Is(err, model.ErrLimit) || !strings.Contains(err.Error(), "query.max-range") || !strings.Contains(err.Error(), "team-a") {
+		t.Errorf("with the ranges before: %v", err)
+	}
+	if err := q.Kept(&model.Request{Tenant: "a", Signal: model.Metrics, Range: model.Always(), Quota: quota, Cost: new(model.Cost)}); !errors.Is(err, model.ErrLimit) {
+		t.Errorf("kept results: %v", err)
+	}
+	quota = &model.Quota{MaxRange: 500}
+	req := request(model.Always())
+	req.Quota, req.LabelsOnly = quota, true
+	if _, _, err := q.LabelNames(context.Background(), req, 0); err != nil {
+		t.Error(err)
+	}
+	if _, err := drain(context.Background(), q, req); err != nil {
+		t.Error(err)
+	}
+	quota = &model.Quota{MaxRange: 500}
+	if err := ask(99, 1000); !errors.Is(err, model.ErrLimit) {
+		t.Errorf("all: %v", err)
 	}
 }
 

@@ -21,6 +21,9 @@ func (q *Querier) SelectText(ctx context.Context, req *model.Request) (*TextSet,
 	if !ok {
 		return s, nil
 	}
+	if err := q.takeRange(&r); err != nil {
+		return nil, err
+	}
 	if r.Cost.Bill != nil {
 		return q.billText(ctx, s)
 	}

@@ -12,8 +12,8 @@ type Options struct {
 	Engine Engine
 	// Deletions deletes lines; nil: lines cannot be deleted.
 	Deletions Deletions
-	// Retention is how long lines are kept; 0: forever.
-	Retention time.Duration
+	// Retention returns how long lines of a tenant are kept that no rule selects; 0: forever. Nil: forever.
+	Retention func(tenant string) time.Duration
 	// MaxTails bounds the tail connections of one tenant, 10 by default. All tenants together have at most 16
 	// times as many. MaxTailTime bounds the duration of a connection, 1 hour by default.
 	MaxTails    int

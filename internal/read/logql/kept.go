@@ -20,8 +20,7 @@ func (e *Engine) evaluate(ctx context.Context, q *MetricQuery, leaf *plan.Leaf, 
 		before := q.Quota.Charged()
 		m, err := joinKept(ctx, run, q.Quota, steps, evaluate)
 		if err == nil {
-			e.note(q, leaf, steps)
-			return m, nil
+			return m, e.note(q, leaf, steps)
 		}
 		if ctx.Err() != nil {
 			return nil, err
@@ -56,12 +55,15 @@ func (e *Engine) open(q *MetricQuery, leaf *plan.Leaf, steps vector.Steps) *resu
 }
 
 // note adds to the cost what reading the rows of a leaf would have added.
-func (e *Engine) note(q *MetricQuery, leaf *plan.Leaf, steps vector.Steps) {
+func (e *Engine) note(q *MetricQuery, leaf *plan.Leaf, steps vector.Steps) error {
 	offset := int64(leaf.Aggregation.Range.Offset)
 	r := model.TimeRange{Min: steps.Start - offset - int64(leaf.Aggregation.Range.Range), Max: steps.Time(steps.Count-1) - offset}
 	for _, tenant := range q.Tenants {
-		e.read.Kept(&model.Request{Tenant: tenant, Signal: model.Logs, Family: model.Text, Range: r, Quota: q.Quota, Cost: q.Cost})
+		if err := e.read.Kept(&model.Request{Tenant: tenant, Signal: model.Logs, Family: model.Text, Range: r, Quota: q.Quota, Cost: q.Cost}); err != nil {
+			return err
+		}
 	}
+	return nil
 }
 
 // joinKept joins kept values and those of the steps between them. It keeps the latter where that is possible.

@@ -62,9 +62,11 @@ func (g *volumeGroups) gather(ctx context.Context, e *Engine, sel *Selection) er
 	}
 	g.keep(run)
 	for _, tenant := range g.q.Tenants {
-		e.read.Kept(&model.Request{
+		if err := e.read.Kept(&model.Request{
 			Tenant: tenant, Signal: model.Logs, Family: model.Text, Range: g.q.Range, Quota: g.q.Quota, Cost: g.q.Cost,
-		})
+		}); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -130,7 +130,9 @@ func (q *querier) pinKept(ctx context.Context, n *node, held *holding, run *resu
 		s.kept.sets = append(s.kept.sets, part)
 	}
 	if len(run.Pieces) > 1 || run.Pieces[0].Value != nil {
-		q.q.Read.Kept(q.q.request(n.first, n.last, n.selector.LabelMatchers))
+		if err := q.q.Read.Kept(q.q.request(n.first, n.last, n.selector.LabelMatchers)); err != nil {
+			return nil, err
+		}
 	}
 	return s, nil
 }

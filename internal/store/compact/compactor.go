@@ -12,6 +12,7 @@ import (
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/store/catalog"
+	"github.com/shaledb/shale/internal/store/retention"
 )
 
 // fileSuffix ends the names of temporary files.
@@ -47,7 +48,9 @@ type Compactor struct {
 	known   catalog.Deletions
 	checked map[string]uint64
 	// keeps holds, of blocks that series of several ages share, the shortest time for which any is kept.
-	keeps map[string]time.Duration
+	// That is by the rules keepsOf.
+	keeps   map[string]time.Duration
+	keepsOf *retention.Rules
 }
 
 // New returns a Compactor that does not run yet. It deletes the files that an earlier process left in the

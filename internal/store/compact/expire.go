@@ -42,17 +42,21 @@ func (c *Compactor) expiryTime() int64 {
 // nextExpired returns a merge of a block of which some series have expired and others have not, or nil.
 // Blocks that have expired as a whole are dropped without being read.
 func (c *Compactor) nextExpired(ctx context.Context, blocks []catalog.Block, tried map[string]bool) (*job, error) {
-	now := ExpiryTime(blocks, c.o.Now())
+	now, rules := ExpiryTime(blocks, c.o.Now()), c.o.Retention()
+	if c.keepsOf != rules {
+		clear(c.keeps)
+		c.keepsOf = rules
+	}
 	for i := range blocks {
 		b := &blocks[i]
-		least, longest := keeps(c.o.Retention, b)
+		least, longest := keeps(rules, b)
 		if least == longest || b.Level < catalog.Settled || b.Newest() >= retention.Before(now, least) || !c.mayMerge(b, tried) {
 			continue
 		}
 		keep, known := c.keeps[b.ID]
 		if !known {
 			var err error
-			if keep, err = c.shortestKeep(ctx, b, now); err != nil {
+			if keep, err = c.shortestKeep(ctx, rules, b, now); err != nil {
 				tried[b.ID] = true
 				return nil, err
 			}
@@ -67,7 +71,7 @@ func (c *Compactor) nextExpired(ctx context.Context, blocks []catalog.Block, tri
 
 // shortestKeep returns the shortest time for which any series of a block is kept. It does not look further
 // than to the first series that has expired.
-func (c *Compactor) shortestKeep(ctx context.Context, b *catalog.Block, now int64) (time.Duration, error) {
+func (c *Compactor) shortestKeep(ctx context.Context, rules *retention.Rules, b *catalog.Block, now int64) (time.Duration, error) {
 	m := &merge{c: c, ctx: ctx}
 	r, err := m.reader(ctx, b, leastWindow)
 	if err != nil {
@@ -75,7 +79,7 @@ func (c *Compactor) shortestKeep(ctx context.Context, b *catalog.Block, now int6
 	}
 	shortest := retention.Forever
 	for _, t := range r.Meta().Tenants {
-		p := c.o.Retention.Policy(t.Name, b.Signal)
+		p := rules.Policy(t.Name, b.Signal)
 		if p.Least >= shortest {
 			continue
 		}

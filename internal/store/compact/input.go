@@ -107,7 +107,7 @@ func (c *chain) Next(ctx context.Context) (*part.Series, error) {
 // enter finds what hides rows of a tenant in the open block.
 func (c *chain) enter(tenant string) {
 	b := &c.blocks[0]
-	c.tenant, c.deletions, c.policy = tenant, c.m.deletions.Applying(b, tenant), c.m.c.o.Retention.Policy(tenant, b.Signal)
+	c.tenant, c.deletions, c.policy = tenant, c.m.deletions.Applying(b, tenant), c.m.rules.Policy(tenant, b.Signal)
 	c.expires = b.Range.Min < retention.Before(c.m.expired, c.policy.Least)
 }
 

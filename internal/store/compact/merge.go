@@ -24,7 +24,8 @@ type merge struct {
 	// deletions are applied to the rows, up to generation.
 	deletions  catalog.Deletions
 	generation uint64
-	// expired is the time by which rows expire.
+	// rules say how long rows are kept, and expired is the time by which they expire.
+	rules   *retention.Rules
 	expired int64
 	// The common properties of the new blocks.
 	ids              []string // of the inputs
@@ -98,7 +99,7 @@ func (c *Compactor) newMerge(ctx context.Context, j *job, deletions catalog.Dele
 	m := &merge{
 		c: c, ctx: ctx, job: j, weights: make(map[string]float64),
 		small: c.o.BigTenantShare * float64(c.o.MaxBlockBytes), open: make(map[*blockWriter]bool),
-		orderLo: j.inputs[0].OrderLo, created: j.inputs[0].Created,
+		rules: c.o.Retention(), orderLo: j.inputs[0].OrderLo, created: j.inputs[0].Created,
 	}
 	// All deletions up to the greatest generation of any input or deletion are known: see catalog.Refresh.
 	m.deletions, _, m.generation = split(j.inputs, deletions, c.o.Now())
@@ -118,13 +119,13 @@ func (c *Compactor) newMerge(ctx context.Context, j *job, deletions catalog.Dele
 // layOut makes an output for each cell or, once its day is over, for each retention group of it.
 func (m *merge) layOut(cells []cell) {
 	for _, cell := range cells {
-		keeps := m.c.o.Retention.Keeps()
+		keeps := m.rules.Keeps()
 		if cell.level < catalog.Settled || len(keeps) == 0 {
 			m.all = append(m.all, &cellOutput{cell: cell, group: catalog.DefaultGroup, begins: true})
 			continue
 		}
 		for i, keep := range keeps {
-			m.all = append(m.all, &cellOutput{cell: cell, keep: keep, group: m.c.o.Retention.Group(keep), begins: i == 0})
+			m.all = append(m.all, &cellOutput{cell: cell, keep: keep, group: m.rules.Group(keep), begins: i == 0})
 		}
 	}
 }
@@ -223,7 +224,7 @@ func (m *merge) add(tenant string, k model.Key, l model.Labels, rows *model.Seri
 		if err := m.endTenant(); err != nil {
 			return err
 		}
-		m.tenant, m.policy = tenant, m.c.o.Retention.Policy(tenant, m.job.inputs[0].Signal)
+		m.tenant, m.policy = tenant, m.rules.Policy(tenant, m.job.inputs[0].Signal)
 	}
 	if l == nil {
 		return fmt.Errorf("%w: tenant %q: key %s has rows but no labels", model.ErrCorrupt, tenant, k)

@@ -56,9 +56,9 @@ type Options struct {
 	FS   vfs.FS
 	Dir  string
 	Seed model.KeySeed
-	// Retention divides the series of days that are over into groups, and drops expired rows. Nil keeps all
-	// rows.
-	Retention *retention.Rules
+	// Retention divides the series of days that are over into groups, and drops expired rows. It is asked
+	// at the start of each merge. Nil keeps all rows.
+	Retention func() *retention.Rules
 
 	// Interval is the pause between runs (5 min).
 	Interval time.Duration
@@ -122,6 +122,9 @@ func (o *Options) setDefaults() error {
 	set(&o.firstPause, firstPause)
 	if o.Room == nil {
 		o.Room = func(int64) (func(), error) { return func() {}, nil }
+	}
+	if o.Retention == nil {
+		o.Retention = func() *retention.Rules { return nil }
 	}
 	if o.Now == nil {
 		o.Now = func() int64 { return time.Now().UnixNano() }

@@ -82,7 +82,8 @@ func TestMergesChangeNothing(t *testing.T) {
 			o.MaxFresh = rapid.IntRange(1, 8).Draw(t, "fresh")
 			o.MemoryBytes = rapid.SampledFrom([]int64{minBytes, 5 << 19, 4 << 20, 64 << 20}).Draw(t, "memory")
 			o.maxSeries = rapid.IntRange(1, 20).Draw(t, "series")
-			o.Retention = drawRules(t)
+			rules := drawRules(t)
+			o.Retention = func() *retention.Rules { return rules }
 			o.Garbage = catalog.CollectOptions{Grace: time.Hour, UploadGrace: 24 * time.Hour, DeletionGrace: 24 * time.Hour}
 		}
 		mine := w.compactor(t, w.c, tune)

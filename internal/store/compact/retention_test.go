@@ -70,7 +70,7 @@ func TestExpiredSeries(t *testing.T) {
 	}
 	run(w.compactor(t, w.c, nil), "default:96")
 	rules := rulesOf(t, 9*day, `[{tenant: a, match: m1, keep: 2d}, {match: none, keep: 1d}]`)
-	c := w.compactor(t, w.c, func(o *Options) { o.Retention = rules })
+	c := w.compactor(t, w.c, func(o *Options) { o.Retention = func() *retention.Rules { return rules } })
 	// A row of today says that time has passed.
 	late := func() {
 		s := w.shipment()

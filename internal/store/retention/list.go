@@ -58,6 +58,18 @@ func (l *List) UnmarshalText(text []byte) error {
 	return err
 }
 
+// Of returns the rules that may match series of a tenant, as rules of its own.
+func (l List) Of(tenant string) (own List) {
+	for _, r := range l.Rules {
+		if found, _ := path.Match(r.Tenant, tenant); !found && r.Tenant != "" {
+			continue
+		}
+		r.Tenant = ""
+		own.Rules = append(own.Rules, r)
+	}
+	return own
+}
+
 // ruleOf reads a rule from its fields.
 func ruleOf(fields map[string]any) (r Rule, err error) {
 	into := map[string]*string{"tenant": &r.Tenant, "signal": &r.Signal, "match": &r.Match, "keep": &r.Keep}

@@ -76,6 +76,59 @@ func TestFirstMatch(t *testing.T) {
 }
 
 // TestNoRules: without rules all series are hidden alike.
+// Rules of a tenant count in place of those of all.
+func TestOwnRules(t *testing.T) {
+	var own List
+	if err := own.UnmarshalText([]byte(`[{match: '{env="dev"}', keep: 2h}]`)); err != nil {
+		t.Fatal(err)
+	}
+	common := compile(t, someRules, 30*days)
+	all := map[string]Own{"audit": {own, 90 * days}, "a*": {Rest: 0}}
+	var list List
+	if err := list.UnmarshalText([]byte(someRules)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := CompileAll(list, 30*days, map[string]Own{"a": {Rest: time.Hour}, "b": {Rest: 2 * time.Hour}, "c": {Rest: 3 * time.Hour}, "d": {Rest: 4 * time.Hour}}); err == nil || !strings.Contains(err.Error(), "one more than") {
+		t.Errorf("nine times: %v", err)
+	}
+	r, err := CompileAll(list, 30*days, all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		tenant string
+		labels model.Labels
+		want   time.Duration
+	}{
+		{"audit", model.LabelsOf("env", "dev"), 2 * time.Hour},
+		{"audit", model.LabelsOf("__name__", "up", "job", "edge"), 90 * days},
+		{"a*", model.LabelsOf("env", "dev"), Forever},
+		{"ab", model.LabelsOf("env", "dev"), 7 * days},
+		{"ab", model.LabelsOf("env", "prod"), 30 * days},
+	} {
+		p := r.Policy(test.tenant, model.Metrics)
+		if got := p.Keep(test.labels); got != test.want || r.KeepOfRule(p.Number(test.labels)) != test.want {
+			t.Errorf("%+v: %s by rule %d", test, got, p.Number(test.labels))
+		}
+		if rule, ok := r.Rule(p.Number(test.labels)); !ok || rule.Keep == "" {
+			t.Errorf("%+v: %s", test, rule)
+		}
+	}
+	p := r.Policy("audit", model.Logs)
+	if p.Rest() != 90*days || r.Longest() != Forever || r.Same(common) {
+		t.Errorf("%s, %s", p.Rest(), r.Longest())
+	}
+	if again, err := CompileAll(list, 30*days, all); err != nil || !r.Same(again) || again.Group(time.Hour) != r.Group(time.Hour) {
+		t.Errorf("the same rules differ: %v", err)
+	}
+	if of := list.Of("audit"); len(of.Rules) != 4 || of.Rules[2].Tenant != "" {
+		t.Errorf("%+v", of)
+	}
+	if _, err := CompileAll(List{}, 0, map[string]Own{"a": {List: list}}); err == nil || !strings.Contains(err.Error(), "tenant a: rule 1: tenant:") {
+		t.Errorf("a tenant in the rule of a tenant: %v", err)
+	}
+}
+
 func TestNoRules(t *testing.T) {
 	var none *Rules
 	for _, test := range []struct {

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -23,40 +24,105 @@ const maxKeeps = 8
 // Rules say for each series how long its rows are kept. They never change, and may be used by several
 // goroutines. Nil keeps everything.
 type Rules struct {
+	// rules begin with those of the tenants that have rules of their own, the last of which match every series.
 	rules []compiled
 	rest  time.Duration // of series that no rule matches
 	id    string        // of the assignment of series to times; "": there are no rules
+	// own has the rules of a tenant as a part of rules; the others obey those from common on.
+	own    map[string][2]int
+	common int
+}
+
+// Own are the rules of one tenant, which count in place of those of all.
+type Own struct {
+	List List
+	// Rest is how long series are kept that no rule matches; 0: forever.
+	Rest time.Duration
 }
 
 // Compile validates rules. Series that no rule matches are kept for rest; 0: forever. An error names the rule
 // by its number, from 1.
-func Compile(l List, rest time.Duration) (*Rules, error) {
-	if rest <= 0 {
-		rest = Forever
-	}
-	r := &Rules{rest: rest}
-	if len(l.Rules) == 0 {
+func Compile(l List, rest time.Duration) (*Rules, error) { return CompileAll(l, rest, nil) }
+
+// CompileAll is Compile with tenants that have rules of their own. An error names the tenant, too.
+func CompileAll(l List, rest time.Duration, own map[string]Own) (*Rules, error) {
+	r := &Rules{rest: keptFor(rest)}
+	if len(l.Rules) == 0 && len(own) == 0 {
 		return r, nil
 	}
-	if len(l.Rules) > maxRules {
-		return nil, fmt.Errorf("expected at most %d rules, got %d", maxRules, len(l.Rules))
-	}
-	keeps := map[time.Duration]bool{rest: true}
-	for i, rule := range l.Rules {
-		c, err := rule.compile()
+	keeps := map[time.Duration]bool{r.rest: true}
+	text := "1 " + r.rest.String() + " " + l.String()
+	for _, tenant := range slices.Sorted(maps.Keys(own)) {
+		o, first := own[tenant], len(r.rules)
+		err := r.add(o.List, tenant, keeps)
+		if err == nil {
+			last := compiled{Rule: Rule{Tenant: escaped(tenant), Keep: keepText(keptFor(o.Rest))}, keep: keptFor(o.Rest)}
+			r.rules, err = append(r.rules, last), addKeep(keeps, last.keep)
+		}
 		if err != nil {
-			return nil, fmt.Errorf("rule %d: %w", i+1, err)
+			return nil, fmt.Errorf("tenant %s: %w", tenant, err)
 		}
-		if keeps[c.keep] = true; len(keeps) > maxKeeps {
-			return nil, fmt.Errorf("rule %d: keep %s is one more than the %d different times that all rules and retention may have together", i+1, rule.Keep, maxKeeps)
+		if r.own == nil {
+			r.own = map[string][2]int{}
 		}
-		r.rules = append(r.rules, c)
+		r.own[tenant] = [2]int{first, len(r.rules)}
+		text += "\n" + tenant + " " + keptFor(o.Rest).String() + " " + o.List.String()
 	}
-	sum := sha256.Sum256([]byte("1 " + rest.String() + " " + l.String()))
+	r.common = len(r.rules)
+	if err := r.add(l, "", keeps); err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256([]byte(text))
 	// Readers trust the name of a group instead of looking at labels, so two lists must not share an id.
 	r.id = hex.EncodeToString(sum[:8])
 	return r, nil
 }
+
+// keptFor returns the time of a setting.
+func keptFor(rest time.Duration) time.Duration {
+	if rest <= 0 {
+		return Forever
+	}
+	return rest
+}
+
+// add compiles the rules of a list, those of a tenant if it is not empty.
+func (r *Rules) add(l List, tenant string, keeps map[time.Duration]bool) error {
+	if len(l.Rules) > maxRules {
+		return fmt.Errorf("expected at most %d rules, got %d", maxRules, len(l.Rules))
+	}
+	for i, rule := range l.Rules {
+		if tenant != "" {
+			if rule.Tenant != "" {
+				return fmt.Errorf("rule %d: tenant: a rule of a tenant is for that tenant; leave it out", i+1)
+			}
+			rule.Tenant = escaped(tenant)
+		}
+		c, err := rule.compile()
+		if err == nil {
+			err = addKeep(keeps, c.keep)
+		}
+		if err != nil {
+			return fmt.Errorf("rule %d: %w", i+1, err)
+		}
+		r.rules = append(r.rules, c)
+	}
+	return nil
+}
+
+// escaped returns the pattern that matches one name.
+func escaped(tenant string) string { return strings.ReplaceAll(tenant, "*", "\\*") }
+
+// addKeep adds a time to those of all rules.
+func addKeep(keeps map[time.Duration]bool, keep time.Duration) error {
+	if keeps[keep] = true; len(keeps) > maxKeeps {
+		return fmt.Errorf("keep %s is one more than the %d different times that all rules and retention may have together", keepText(keep), maxKeeps)
+	}
+	return nil
+}
+
+// Same reports whether the rules keep every series as long as other rules do, as far as their texts tell.
+func (r *Rules) Same(o *Rules) bool { return r.rest == o.rest && r.id == o.id }
 
 // Rule returns the text of a rule by its number, from 0. The number after the last one is the rule for all
 // other series.
@@ -116,7 +182,11 @@ func (r *Rules) Policy(tenant string, s model.Signal) Policy {
 		return Policy{rest: Forever, Least: Forever, Longest: Forever}
 	}
 	p := Policy{rest: r.rest, last: len(r.rules)}
-	for i := range r.rules {
+	from, to := r.common, len(r.rules)
+	if own, ok := r.own[tenant]; ok {
+		from, to = own[0], own[1]
+	}
+	for i := from; i < to; i++ {
 		c := &r.rules[i]
 		if !c.mayMatch(tenant, s) {
 			continue
@@ -143,6 +213,9 @@ func (p *Policy) Keep(l model.Labels) time.Duration {
 	}
 	return p.rest
 }
+
+// Rest returns how long the rows of series are kept that no rule with a selector matches.
+func (p *Policy) Rest() time.Duration { return p.rest }
 
 // Number returns the number of the rule that counts for a series. See [Rules.Rule].
 func (p *Policy) Number(l model.Labels) int {
