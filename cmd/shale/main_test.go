@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/internal/config"
+	"github.com/shaledb/shale/internal/racetest"
 )
 
 // shale runs a command line and returns what it wrote.
@@ -24,6 +25,7 @@ func shale(t *testing.T, environ []string, args ...string) (code int, stdout, st
 }
 
 func TestEverySettingIsAFlag(t *testing.T) {
+	racetest.SkipSerial(t)
 	_, help, _ := shale(t, nil, "serve", "--help")
 	for _, s := range config.Settings() {
 		if !strings.Contains(help, "--"+s.Name+"=") {

@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/racetest"
 )
 
 // replayCovered opens a journal whose records up to covered are in parts, and replays the others.
@@ -37,6 +38,7 @@ func replayCovered(fs vfs.FS, covered uint64, log *bytes.Buffer) (recs []string,
 // TestCoveredDamage changes each byte of a segment in the middle and of the newest one. Damage of covered
 // records is logged and loses nothing; damage of others is an error, except for the very last record.
 func TestCoveredDamage(t *testing.T) {
+	racetest.SkipSerial(t)
 	fs, names, n := filled(t)
 	_, all := replayed(t, fs, 1)
 	newest := len(names) - 1

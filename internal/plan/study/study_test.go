@@ -9,6 +9,7 @@ import (
 	"github.com/shaledb/shale/internal/plan/evict"
 	"github.com/shaledb/shale/internal/plan/trace"
 	"github.com/shaledb/shale/internal/plan/workload"
+	"github.com/shaledb/shale/internal/racetest"
 )
 
 // loops reads keys in turn, a second apart, so that LRU hits only if it has room for all.
@@ -114,6 +115,7 @@ func TestTarget(t *testing.T) {
 // TestModel: on the fitted workload, Shale's tier needs fewer requests than LRU at every size, and no policy
 // fewer than the bound.
 func TestModel(t *testing.T) {
+	racetest.SkipSerial(t)
 	m, err := workload.Preset(workload.FanOut)
 	if err != nil {
 		t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/plan/trace"
+	"github.com/shaledb/shale/internal/racetest"
 )
 
 func mustGenerate(t *testing.T, name string, seed uint64, change func(*Model)) *trace.Trace {
@@ -80,6 +81,7 @@ func TestRequests(t *testing.T) {
 // TestFit: the presets read the shares of young data that the report gives: for its usual cells 60 % younger
 // than 3 hours and 69 % younger than a day, for the unusual one 35 % and, for 5 days, 67 %.
 func TestFit(t *testing.T) {
+	racetest.SkipSerial(t)
 	for name, want := range map[string]map[float64]float64{P: {3: 0.35, 120: 0.667}, G: {3: 0.60, 24: 0.69}} {
 		tr := mustGenerate(t, name, 7, func(m *Model) { m.Days, m.WarmUpDays = 3, 0.1 })
 		for hours, share := range want {

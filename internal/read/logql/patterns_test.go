@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/racetest"
 	"github.com/shaledb/shale/internal/read"
 	"github.com/shaledb/shale/internal/read/logql/patterns"
 	"github.com/shaledb/shale/internal/read/readtest"
@@ -156,6 +157,7 @@ func TestKeptPatterns(t *testing.T) {
 
 // Lines that were stored before are sampled, and kept ones are not counted twice.
 func TestSampledPatterns(t *testing.T) {
+	racetest.SkipSerial(t)
 	w := newPatternWorld(t, patterns.Options{})
 	w.add(t, "a", "x", 1, 20_001, false, job)
 	got, cost := w.patterns(t, `{app="x"}`, 20_000, 60, "a")

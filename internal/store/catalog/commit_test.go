@@ -11,6 +11,7 @@ import (
 
 	"github.com/shaledb/shale/internal/bucket/fault"
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/racetest"
 )
 
 func TestShip(t *testing.T) {
@@ -67,6 +68,7 @@ func TestShip(t *testing.T) {
 
 // TestManyRecords measures the memory of a catalogue, and checks that records are read in parallel.
 func TestManyRecords(t *testing.T) {
+	racetest.SkipSerial(t)
 	b := memory(t)
 	c := open(t, b, nil)
 	const records = 2000

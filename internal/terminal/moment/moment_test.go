@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 	_ "time/tzdata" // the tests need zones where the machine has none
+
+	"github.com/shaledb/shale/internal/racetest"
 )
 
 // in returns the location of a name.
@@ -58,6 +60,7 @@ func TestParseTime(t *testing.T) {
 // TestTimesAreReadAgain: what is shown can be put on the command line, and a local time without an offset is
 // either the same moment or refused, because clocks show it twice.
 func TestTimesAreReadAgain(t *testing.T) {
+	racetest.SkipSerial(t)
 	for _, zone := range []string{"UTC", "Europe/Berlin", "America/St_Johns", "Australia/Lord_Howe", "Asia/Kathmandu", "Pacific/Apia"} {
 		l := in(t, zone)
 		r := rand.New(rand.NewPCG(1, 2))

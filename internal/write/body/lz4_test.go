@@ -11,6 +11,7 @@ import (
 	"github.com/pierrec/lz4/v4"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/racetest"
 )
 
 // The heads of frames with blocks of 64 KiB and without checksums but the one of the head.
@@ -99,6 +100,7 @@ func linkedLZ4(b []byte) []byte {
 
 // TestLZ4Program decodes frames that the lz4 program made.
 func TestLZ4Program(t *testing.T) {
+	racetest.SkipSerial(t)
 	for _, frame := range []struct{ what, hex, content string }{
 		{"with all checksums", "04224d187c402a0000000000000092100000006f68656c6c6f2006000c50656c6c6f0a9ca46e890000000073d47385", strings.Repeat("hello ", 6) + "hello\n"},
 		// lz4 -BD -B4 -BX --content-size

@@ -9,6 +9,7 @@ import (
 
 	"github.com/shaledb/shale/internal/alloctest"
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/racetest"
 	"github.com/shaledb/shale/internal/read/logql/line"
 	"github.com/shaledb/shale/internal/read/logql/line/linetest"
 	"github.com/shaledb/shale/internal/store/part/lines"
@@ -97,6 +98,7 @@ var moreLines = []string{
 
 // TestSplitLines compares pages of lines, split, with the stages: lines of one kind, and of several.
 func TestSplitLines(t *testing.T) {
+	racetest.SkipSerial(t)
 	written, pages := append(append(linetest.Lines(), plainLines...), moreLines...), 300
 	if testing.Short() {
 		pages = 60

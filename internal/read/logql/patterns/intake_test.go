@@ -108,6 +108,7 @@ func TestNoRoomForAStream(t *testing.T) {
 
 // A tenant whose lines always have the same place in what arrives is sampled as much as others.
 func TestSampleOfATenant(t *testing.T) {
+	racetest.SkipSerial(t)
 	k := newIdle(Options{MaxBytes: 16 << 20, Whole: true})
 	text := func(int) string { return "job is done" }
 	loud := batch("a", model.LabelsOf("app", "x"), make([]int64, 9_999), text)

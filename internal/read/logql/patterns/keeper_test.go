@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/racetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -155,6 +156,7 @@ func (i *idle) lines(t *testing.T, tenant string, start int64) (lines int64, sin
 
 // Of more lines than are mined, a sample stands for all.
 func TestKeeperSamples(t *testing.T) {
+	racetest.SkipSerial(t)
 	for _, c := range []struct{ lines, batches, perSecond int }{
 		{4000, 40, 40}, {4000, 4, 1}, {40_000, 400, 10}, {300_000, 100, 10}, {300_000, 3, 1}, {1_000_000, 1000, 200},
 	} {

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/racetest"
 	"github.com/shaledb/shale/internal/read/logql/syntax/syntaxtest"
 )
 
@@ -135,6 +136,7 @@ func seeds(f *testing.F) {
 
 // TestTextIsReadAgain does with random queries what FuzzParse does with what the fuzzer finds.
 func TestTextIsReadAgain(t *testing.T) {
+	racetest.SkipSerial(t)
 	queries, err := syntaxtest.Queries("testdata/queries.txt")
 	if err != nil {
 		t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/shaledb/shale/internal/alloctest"
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/racetest"
 	"github.com/shaledb/shale/internal/store/part/column"
 	"github.com/shaledb/shale/internal/store/part/file"
 	"github.com/shaledb/shale/internal/store/part/parttest"
@@ -36,6 +37,7 @@ func forgedLines(t *testing.T, raw, visits, fragments int, lengths, next int64) 
 
 // TestForgedLines: a page of a few bytes does not make its reader allocate much more than a page may have.
 func TestForgedLines(t *testing.T) {
+	racetest.SkipSerial(t)
 	for _, raw := range []int{file.MaxPageBytes, maxFieldBytes} {
 		visits := raw/minFieldBytes + MaxPageLines
 		for _, fragments := range []int{1, 2, 500, visits} {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/model/worldtest"
+	"github.com/shaledb/shale/internal/racetest"
 	"github.com/shaledb/shale/internal/store/part/file"
 	"github.com/shaledb/shale/internal/store/part/lines"
 	"github.com/shaledb/shale/internal/store/part/parttest"
@@ -367,6 +368,7 @@ func TestCheckOfTies(t *testing.T) {
 
 // TestManyNames: sets of many names are read back, and a writer does not keep their memory.
 func TestManyNames(t *testing.T) {
+	racetest.SkipSerial(t)
 	var rows model.TextRows
 	for i := range 200 {
 		var pairs []string
