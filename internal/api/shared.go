@@ -17,7 +17,7 @@ import (
 func (c *call) serveShared() error {
 	key := c.key()
 	for {
-		if kept, ok := c.o.Answers.Get(key, c.r.Tenants); ok {
+		if kept, ok := c.o.Answers.Get(c.client, key, c.r.Tenants); ok {
 			c.sendKept(&kept)
 			return nil
 		}

@@ -24,6 +24,8 @@ type changing struct{ clock atomic.Uint64 }
 
 func (c *changing) Clock() uint64 { return c.clock.Load() }
 
+func (c *changing) Look(context.Context, []string, *model.Reach) string { return "" }
+
 func (c *changing) Changed(at uint64, _ []string, _ *model.Reach) string {
 	if c.clock.Load() > at {
 		return "rows"

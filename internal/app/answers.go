@@ -1,6 +1,8 @@
 package app
 
 import (
+	"context"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/shaledb/shale/internal/api/answer"
@@ -14,7 +16,7 @@ func keepAnswers(c *config.Config, e *Engine, registry *prometheus.Registry) *an
 	if !c.Answers.On() {
 		return nil
 	}
-	o := answer.Options{MaxBytes: splitMemory(c.MemoryBytes).answers, State: state{e.changes}, Registerer: registry}
+	o := answer.Options{MaxBytes: splitMemory(c.MemoryBytes).answers, State: state{e.changes, e}, Registerer: registry}
 	for _, cause := range changes.Causes() {
 		o.Causes = append(o.Causes, string(cause))
 	}
@@ -22,9 +24,24 @@ func keepAnswers(c *config.Config, e *Engine, registry *prometheus.Registry) *an
 }
 
 // state is the log of changes as the tier of answers sees it.
-type state struct{ *changes.Log }
+type state struct {
+	*changes.Log
+	engine *Engine
+}
 
 // Changed says why a response may be another one now.
 func (s state) Changed(at uint64, tenants []string, r *model.Reach) string {
 	return string(s.Log.Changed(at, tenants, r))
+}
+
+// Look makes the log know what others have written to VictoriaLogs.
+func (s state) Look(ctx context.Context, tenants []string, r *model.Reach) string {
+	t, ok := r.Further()
+	if !ok || s.engine.further == nil {
+		return ""
+	}
+	if until, ok := s.engine.further.Check(ctx, tenants, t); !ok || until < t.Max {
+		return string(changes.Unknown)
+	}
+	return ""
 }

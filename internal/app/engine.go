@@ -282,7 +282,7 @@ func (e *Engine) openSources(seed model.KeySeed, split budget) (err error) {
 	kept := e.o.Results
 	kept.MaxBytes = split.results
 	e.results = results.New(results.Options{
-		Limits: kept, Changes: &e.resultChanges, Horizon: e.querier.Horizon, Now: e.o.Now, Registerer: e.o.Registerer,
+		Limits: kept, Changes: &e.resultChanges, Further: e.furtherLines, Horizon: e.querier.Horizon, Now: e.o.Now, Registerer: e.o.Registerer,
 	})
 	if e.o.Idle {
 		return nil

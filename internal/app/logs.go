@@ -1,7 +1,9 @@
 package app
 
 import (
+	"context"
 	"log/slog"
+	"math"
 	"runtime"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -14,7 +16,6 @@ import (
 	"github.com/shaledb/shale/internal/read"
 	"github.com/shaledb/shale/internal/read/logql"
 	"github.com/shaledb/shale/internal/read/logql/patterns"
-	"github.com/shaledb/shale/internal/read/results"
 	"github.com/shaledb/shale/internal/read/victorialogs"
 	"github.com/shaledb/shale/internal/write"
 	"github.com/shaledb/shale/internal/write/graphite/events"
@@ -93,7 +94,7 @@ func lokiOptions(c config.Config, e *Engine, k *patterns.Keeper, shared api.Opti
 		k = nil // it has seen no lines of the other server
 	}
 	o := loki.Options{
-		Engine:    logql.New(logql.Options{Read: e.Querier(), Watch: e.Path(), Patterns: k, Results: e.LineResults(), Registerer: registry}),
+		Engine:    logql.New(logql.Options{Read: e.Querier(), Watch: e.Path(), Patterns: k, Results: e.Results(), Registerer: registry}),
 		Options:   shared,
 		Retention: e.linesKept,
 	}
@@ -120,17 +121,23 @@ func (e *Engine) sources(seed model.KeySeed) []read.Source {
 	if e.o.VictoriaLogs.Source.Set() {
 		e.further = victorialogs.New(victorialogs.Options{
 			Settings: e.o.VictoriaLogs, Seed: seed, Rules: e.o.LineRules, Registerer: e.o.Registerer,
+			Changed: e.furtherChanged, ClosedAfter: e.o.Results.ClosedAfter, Now: e.o.Now,
 		})
 		all = append(all, e.further)
 	}
 	return all
 }
 
-// LineResults returns the tier of results of queries for lines. Nothing says when lines of another server
-// change, so that there is none with a further source.
-func (e *Engine) LineResults() *results.Tier {
-	if e.further != nil {
-		return nil
+// furtherChanged notes that lines of another server may have changed.
+func (e *Engine) furtherChanged(tenant string, r model.TimeRange) {
+	e.resultChanges.Rows(tenant, model.Logs, r)
+	e.changes.Rows(tenant, model.Logs, r) // last, since answers are made of results
+}
+
+// furtherLines says whether the changes of lines of another server in a range are noted, and until when.
+func (e *Engine) furtherLines(ctx context.Context, tenants []string, s model.Signal, r model.TimeRange) (until int64, ok bool) {
+	if s != model.Logs || e.further == nil {
+		return math.MaxInt64, true
 	}
-	return e.results
+	return e.further.Check(ctx, tenants, r)
 }

@@ -12,6 +12,9 @@ type Reach struct {
 	signals [Logs + 1]Reached
 	bounded bool // until is set
 	until   int64
+
+	further      bool // furtherRange is set
+	furtherRange TimeRange
 }
 
 // Reached is the reach in one signal.
@@ -51,6 +54,24 @@ func (r *Reach) Bound(until int64) {
 	}
 }
 
+// AddFurther says that rows of a range were looked at that another server has. Changes of them are noted only
+// when somebody looks for them.
+func (r *Reach) AddFurther(t TimeRange) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.further {
+		t = TimeRange{Min: min(r.furtherRange.Min, t.Min), Max: max(r.furtherRange.Max, t.Max)}
+	}
+	r.further, r.furtherRange = true, t
+}
+
+// Further returns the range of the rows of another server, and whether there is one.
+func (r *Reach) Further() (t TimeRange, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.furtherRange, r.further
+}
+
 // Of returns the reach in a signal.
 func (r *Reach) Of(s Signal) Reached {
 	r.mu.Lock()
@@ -72,5 +93,5 @@ func (r *Reach) Until() int64 {
 func (r *Reach) Clone() *Reach {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return &Reach{signals: r.signals, bounded: r.bounded, until: r.until}
+	return &Reach{signals: r.signals, bounded: r.bounded, until: r.until, further: r.further, furtherRange: r.furtherRange}
 }

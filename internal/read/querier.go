@@ -142,6 +142,11 @@ func (q *Querier) Kept(req *model.Request) error {
 	if !ok {
 		return nil
 	}
+	for _, src := range q.o.Sources {
+		if k, ok := src.(Keeper); ok {
+			k.Kept(&r)
+		}
+	}
 	return q.takeRange(&r)
 }
 

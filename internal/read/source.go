@@ -26,3 +26,9 @@ type Source interface {
 	// LabelValues calls emit with the values of one label in the same way.
 	LabelValues(ctx context.Context, req *model.Request, name string, emit func(value []byte) error) error
 }
+
+// Keeper is a source whose rows change without notice. Kept adds to the cost of a request, whose rows are not
+// read, what reading them would have added.
+type Keeper interface {
+	Kept(req *model.Request)
+}

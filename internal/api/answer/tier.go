@@ -2,6 +2,7 @@ package answer
 
 import (
 	"container/list"
+	"context"
 	"strings"
 	"sync"
 
@@ -17,6 +18,9 @@ type State interface {
 	// Changed says why a response to some tenants, begun when the clock was at, may be another one now. The
 	// empty text says that it is the same.
 	Changed(at uint64, tenants []string, r *model.Reach) string
+	// Look makes Changed know what others have written. It may wait, and returns a text as Changed does if that
+	// cannot be known.
+	Look(ctx context.Context, tenants []string, r *model.Reach) string
 }
 
 // Ledger counts what the tier is worth. Its methods are called with the lock of the tier, and do not wait.
@@ -105,10 +109,10 @@ type Reading struct {
 }
 
 // Get returns the answer to a request of some tenants, if there is one and it still holds.
-func (t *Tier) Get(k Key, tenants []string) (Reading, bool) {
+func (t *Tier) Get(ctx context.Context, k Key, tenants []string) (Reading, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	e := t.entries[k]
+	e := t.lookLocked(ctx, k)
 	if e == nil {
 		t.asked(tenants[0], nil)
 		return Reading{}, false
@@ -125,6 +129,30 @@ func (t *Tier) Get(k Key, tenants []string) (Reading, bool) {
 	t.owners[e.name].recent.MoveToFront(e.own)
 	t.asked(tenants[0], e)
 	return t.read(e), true
+}
+
+// lookLocked returns the entry of a key, or nil. If the answer depends on what others write, it looks for
+// changes first, without the lock.
+func (t *Tier) lookLocked(ctx context.Context, k Key) *entry {
+	e := t.entries[k]
+	if e == nil {
+		return nil
+	}
+	if _, ok := e.answer.Reach.Further(); !ok {
+		return e
+	}
+	t.mu.Unlock()
+	cause := t.o.State.Look(ctx, e.answer.Tenants, e.answer.Reach)
+	t.mu.Lock()
+	if e.gone || t.entries[k] != e {
+		return nil // one that came meanwhile was not looked after
+	}
+	if cause != "" {
+		t.metrics.stale[cause].Inc()
+		t.drop(e)
+		return nil
+	}
+	return e
 }
 
 func (t *Tier) asked(tenant string, e *entry) {

@@ -3,6 +3,7 @@ package answer
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -22,6 +23,8 @@ import (
 type fixed struct{ stale map[uint64]bool }
 
 func (f fixed) Clock() uint64 { return 1 }
+
+func (f fixed) Look(context.Context, []string, *model.Reach) string { return "" }
 
 func (f fixed) Changed(at uint64, _ []string, _ *model.Reach) string {
 	if f.stale[at] {
@@ -90,7 +93,7 @@ func TestBounds(t *testing.T) {
 		case 0:
 			tier.Put(k, answerOf(tenant, rng.IntN(1<<rng.IntN(18))))
 		case 1, 2:
-			if a, ok := tier.Get(k, []string{tenant}); ok {
+			if a, ok := tier.Get(context.Background(), k, []string{tenant}); ok {
 				a.Encoded([]Encoding{Identity, Gzip, Zstd}[rng.IntN(3)])
 				reading = append(reading, a)
 			}
@@ -131,7 +134,7 @@ func TestStale(t *testing.T) {
 	a := answerOf("a", 10)
 	a.Clock = 7
 	tier.Put(keyOf(1), a)
-	if _, ok := tier.Get(keyOf(1), []string{"a"}); ok || tier.bytes != 0 {
+	if _, ok := tier.Get(context.Background(), keyOf(1), []string{"a"}); ok || tier.bytes != 0 {
 		t.Errorf("got %v, %d bytes", ok, tier.bytes)
 	}
 	if n := testutil.ToFloat64(tier.metrics.stale["rows"]); n != 1 {
@@ -148,7 +151,7 @@ func TestEncodings(t *testing.T) {
 	first := make([][]byte, 2)
 	for i := range 20 {
 		clients.Go(func() {
-			a, ok := tier.Get(keyOf(1), []string{"a"})
+			a, ok := tier.Get(context.Background(), keyOf(1), []string{"a"})
 			if !ok {
 				t.Error("it is gone")
 				return
@@ -159,7 +162,7 @@ func TestEncodings(t *testing.T) {
 	}
 	clients.Wait()
 	before := tier.bytes
-	a, _ := tier.Get(keyOf(1), []string{"a"})
+	a, _ := tier.Get(context.Background(), keyOf(1), []string{"a"})
 	defer a.Done()
 	for i, enc := range []Encoding{Gzip, Zstd} {
 		first[i] = a.Encoded(enc)
@@ -206,7 +209,7 @@ func TestGetAllocates(t *testing.T) {
 	tier, tenants := newTier(1<<20, nil), []string{"a"}
 	tier.Put(keyOf(1), answerOf("a", 100))
 	n := testing.AllocsPerRun(100, func() {
-		a, _ := tier.Get(keyOf(1), tenants)
+		a, _ := tier.Get(context.Background(), keyOf(1), tenants)
 		a.Done()
 	})
 	if n > 0 {
@@ -222,7 +225,7 @@ func BenchmarkGet(b *testing.B) {
 	k := keyOf(500)
 	b.ReportAllocs()
 	for b.Loop() {
-		a, ok := tier.Get(k, tenants)
+		a, ok := tier.Get(context.Background(), k, tenants)
 		if !ok {
 			b.Fatal("miss")
 		}

@@ -16,7 +16,7 @@ type evaluateLeaf func(ctx context.Context, steps vector.Steps, top *vector.Top)
 // evaluate evaluates a leaf, and takes the values that are kept. divisible says that fewer steps are tried if
 // these need too much memory.
 func (e *Engine) evaluate(ctx context.Context, q *MetricQuery, leaf *plan.Leaf, steps vector.Steps, divisible bool, top *vector.Top, evaluate evaluateLeaf) (*vector.Matrix, error) {
-	if run := e.open(q, leaf, steps); run != nil {
+	if run := e.open(ctx, q, leaf, steps); run != nil {
 		before := q.Quota.Charged()
 		m, err := joinKept(ctx, run, q.Quota, steps, evaluate)
 		if err == nil {
@@ -39,7 +39,7 @@ func (e *Engine) evaluate(ctx context.Context, q *MetricQuery, leaf *plan.Leaf, 
 }
 
 // open looks for kept values of a leaf. It returns nil if the leaf is evaluated as a whole.
-func (e *Engine) open(q *MetricQuery, leaf *plan.Leaf, steps vector.Steps) *results.Run {
+func (e *Engine) open(ctx context.Context, q *MetricQuery, leaf *plan.Leaf, steps vector.Steps) *results.Run {
 	a := leaf.Aggregation
 	switch {
 	case e.results == nil || q.Cost.Fresh || q.Cost.Bill != nil:
@@ -49,7 +49,7 @@ func (e *Engine) open(q *MetricQuery, leaf *plan.Leaf, steps vector.Steps) *resu
 		return nil
 	}
 	offset := int64(a.Range.Offset)
-	return e.results.Open(&results.Leaf{
+	return e.results.Open(ctx, &results.Leaf{
 		Tenants: q.Tenants, Signal: model.Logs, Text: leaf.Text, Before: int64(a.Range.Range) + offset, After: -offset,
 	}, results.Steps(steps), q.Cost.QueryID())
 }

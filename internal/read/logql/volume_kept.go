@@ -19,7 +19,7 @@ const leastKept = int64(4 * time.Hour)
 // open looks for kept volumes. A step of the run is an interval between two cuts: step i is interval i+1. Of
 // the first and the last interval, which the range cuts, nothing is kept. It returns nil if all intervals are
 // computed.
-func (g *volumeGroups) open(e *Engine, sel *Selection) *results.Run {
+func (g *volumeGroups) open(ctx context.Context, e *Engine, sel *Selection) *results.Run {
 	q := g.q
 	if e.results == nil || q.Cost == nil || q.Cost.Fresh || q.Cost.Bill != nil || len(q.Cuts) < 3 || q.Range.Max-q.Range.Min < leastKept {
 		return nil
@@ -29,7 +29,7 @@ func (g *volumeGroups) open(e *Engine, sel *Selection) *results.Run {
 		matchers = sel.Selectors[0].matchers
 	}
 	step := q.Cuts[1] - q.Cuts[0]
-	return e.results.Open(&results.Leaf{
+	return e.results.Open(ctx, &results.Leaf{
 		Tenants: q.Tenants, Signal: model.Logs, After: step - 1, LeastSteps: 1,
 		Text: fmt.Sprintf("volume %v %q %v %v", &syntax.LogQuery{Matchers: matchers}, q.Targets, q.ByName, g.all),
 	}, results.Steps{Start: q.Cuts[0], Step: step, Count: len(q.Cuts) - 1}, q.Cost.QueryID())
@@ -37,7 +37,7 @@ func (g *volumeGroups) open(e *Engine, sel *Selection) *results.Run {
 
 // gather counts the streams of all intervals, except for those that are kept.
 func (g *volumeGroups) gather(ctx context.Context, e *Engine, sel *Selection) error {
-	run := g.open(e, sel)
+	run := g.open(ctx, e, sel)
 	if run == nil {
 		return g.count(ctx, e, sel, 0, len(g.q.Cuts))
 	}

@@ -43,7 +43,7 @@ type computedSet struct {
 func (q *querier) compute(ctx context.Context, n *node, held *holding) storage.SeriesSet {
 	var s *computedSet
 	var err error
-	if run := q.q.openKept(n); run != nil {
+	if run := q.q.openKept(ctx, n); run != nil {
 		s, err = q.pinKept(ctx, n, held, run)
 	} else {
 		s, err = q.pin(ctx, n, held)

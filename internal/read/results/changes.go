@@ -171,6 +171,29 @@ func (c *Changes) Range(s model.Signal, r model.TimeRange, has func(tenant strin
 	}
 }
 
+// shortRange is the length below which a range is noted as buckets, of which there may be more.
+const shortRange = uint64(15 * bucketNanos)
+
+// Rows notes that rows of a tenant in a range have come or gone. Many short ranges are told apart.
+func (c *Changes) Rows(tenant string, s model.Signal, r model.TimeRange) {
+	if uint64(r.Max)-uint64(r.Min) >= shortRange {
+		c.Range(s, r, func(t string) bool { return t == tenant })
+		return
+	}
+	if x := c.find(tenant, s); x != nil && r.Min <= x.edge.Load() {
+		x.short(c.last.Add(1), r)
+	}
+}
+
+// short notes a change of the buckets of a short range.
+func (x *changed) short(number uint64, r model.TimeRange) {
+	times := make([]int64, 0, 16)
+	for t := r.Min; t < r.Max && r.Max-t > bucketNanos; t += bucketNanos {
+		times = append(times, t)
+	}
+	x.late(number, append(times, max(r.Min, r.Max-bucketNanos), r.Max), math.MaxInt64)
+}
+
 // All notes that any rows may have come or gone.
 func (c *Changes) All() {
 	for i := range c.tenants {

@@ -1,6 +1,7 @@
 package results
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -60,7 +61,7 @@ func steps(from, count int64) Steps {
 
 // evaluate opens a run, keeps what it can, and describes its pieces: + is a kept one.
 func (r *rig) evaluate(l *Leaf, s Steps, query uint64) string {
-	run := r.Open(l, s, query)
+	run := r.Open(context.Background(), l, s, query)
 	if run == nil {
 		return "whole"
 	}
@@ -177,7 +178,7 @@ func TestChanges(t *testing.T) {
 // TestMoved: a value is not kept if its rows change between Open and Keep.
 func TestMoved(t *testing.T) {
 	r := newRig(Limits{})
-	run := r.Open(leaf("a"), steps(0, 40), 1)
+	run := r.Open(context.Background(), leaf("a"), steps(0, 40), 1)
 	r.changes.Applied(push("a", 13))
 	run.Keep(&run.Pieces[0], func(from, _ int) (any, int64) { return fmt.Sprint((run.grid.first + int64(from)) / run.grid.size), 100 })
 	r.check(t, steps(0, 40), "+0-10@0 10-20 +20-30@0 +30-40@0")
@@ -240,7 +241,7 @@ func TestBounds(t *testing.T) {
 // TestRefuse: nothing is kept of a leaf for some minutes if a value is too large or of the wrong kind.
 func TestRefuse(t *testing.T) {
 	r := newRig(Limits{})
-	run := r.Open(leaf("a"), steps(0, 40), 1)
+	run := r.Open(context.Background(), leaf("a"), steps(0, 40), 1)
 	run.Keep(&run.Pieces[0], func(int, int) (any, int64) { return "large", 1 << 20 })
 	r.check(t, steps(0, 40), "whole")
 	r.now += int64(refusedFor)
@@ -255,7 +256,7 @@ func BenchmarkHit(b *testing.B) {
 	r.evaluate(leaf("a"), steps(0, 1440), 1)
 	b.ReportAllocs()
 	for b.Loop() {
-		if run := r.Open(leaf("a"), steps(0, 1440), 2); len(run.Pieces) != 96 {
+		if run := r.Open(context.Background(), leaf("a"), steps(0, 1440), 2); len(run.Pieces) != 96 {
 			b.Fatal(len(run.Pieces))
 		}
 	}

@@ -2,6 +2,7 @@ package results
 
 import (
 	"cmp"
+	"context"
 	"slices"
 	"time"
 
@@ -30,6 +31,9 @@ type Options struct {
 	// Horizon returns the time before which rows of a tenant and a signal are hidden, and what hides more of
 	// some series; nil: nothing is hidden.
 	Horizon func(tenant string, s model.Signal) (oldest int64, h *model.Horizon)
+	// Further says whether Changes has been told what became of the rows of a range, and up to which time that
+	// is known, where others write rows; nil: it always has. It may wait.
+	Further func(ctx context.Context, tenants []string, s model.Signal, r model.TimeRange) (until int64, ok bool)
 	// Now returns the time in Unix nanoseconds; nil means the machine's clock.
 	Now        func() int64
 	Registerer prometheus.Registerer
@@ -95,7 +99,7 @@ type candidate struct {
 // Open begins an evaluation of a leaf. It returns nil if nothing can be kept of it: at one instant, or while
 // values of the leaf are too large. query tells queries apart. What a nil Run stands for is evaluated as if
 // there were no tier.
-func (t *Tier) Open(l *Leaf, s Steps, query uint64) *Run {
+func (t *Tier) Open(ctx context.Context, l *Leaf, s Steps, query uint64) *Run {
 	if t == nil {
 		return nil
 	}
@@ -110,6 +114,14 @@ func (t *Tier) Open(l *Leaf, s Steps, query uint64) *Run {
 	}
 	closed := now - int64(t.o.ClosedAfter)
 	r.Pieces = r.cut(s.Count)
+	if t.o.Further != nil {
+		all := model.TimeRange{Min: g.times(r.extentOf(&r.Pieces[0]), l).Min, Max: closed}
+		until, ok := t.o.Further(ctx, l.Tenants, l.Signal, all)
+		if !ok {
+			return nil
+		}
+		closed = min(closed, until)
+	}
 	edge, any := closed, false
 	for i := range r.Pieces {
 		any = any || g.times(r.extentOf(&r.Pieces[i]), l).Max <= closed

@@ -13,6 +13,8 @@ type metrics struct {
 	rows     prometheus.Counter
 	denied   prometheus.Counter
 	placed   *prometheus.CounterVec
+	counts   *prometheus.CounterVec
+	changes  prometheus.Counter
 }
 
 // The kinds of requests.
@@ -20,6 +22,7 @@ const (
 	kindDirectory = "directory" // streams and numbers of lines in cells of time
 	kindLines     = "lines"
 	kindStreams   = "streams"
+	kindCounts    = "counts" // in windows of time, to see changes
 )
 
 func newMetrics(r prometheus.Registerer, open func() bool) *metrics {
@@ -36,7 +39,7 @@ func newMetrics(r prometheus.Registerer, open func() bool) *metrics {
 	return &metrics{
 		requests: f.NewCounterVec(prometheus.CounterOpts{
 			Name: "shale_victorialogs_requests_total",
-			Help: "Requests to VictoriaLogs, by kind (directory, lines, streams) and outcome (ok, error, ended by the query, refused by the breaker).",
+			Help: "Requests to VictoriaLogs, by kind (directory, lines, streams, counts) and outcome (ok, error, ended by the query, refused by the breaker).",
 		}, []string{"kind", "outcome"}),
 		seconds: f.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "shale_victorialogs_request_seconds", Help: "Time of requests to VictoriaLogs until their last row, by kind.",
@@ -58,5 +61,12 @@ func newMetrics(r prometheus.Registerer, open func() bool) *metrics {
 			Name: "shale_victorialogs_parts_total",
 			Help: "Matchers and filters of requests to VictoriaLogs, by where they run: pushed, partial, or local.",
 		}, []string{"where"}),
+		counts: f.NewCounterVec(prometheus.CounterOpts{
+			Name: "shale_victorialogs_counts_total",
+			Help: "Counts of lines, by which changes are seen, by outcome (ok, late, error). After one that is late or an error, queries are computed.",
+		}, []string{"outcome"}),
+		changes: f.NewCounter(prometheus.CounterOpts{
+			Name: "shale_victorialogs_changes_total", Help: "Ranges of time whose lines have changed, so that results over them are computed again.",
+		}),
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/shaledb/shale/internal/model"
 )
@@ -16,6 +17,8 @@ type Settings struct {
 	Source   Location `name:"source" default:"" placeholder:"victorialogs=URL" help:"A further source of log lines for LogQL: victorialogs=http://HOST:9428 is a VictoriaLogs server, or the vlselect of a cluster. Its lines and those of this process are answered together. Empty: none."`
 	Accounts Accounts `name:"victorialogs.accounts" default:"" placeholder:"TENANT=ACCOUNT[:PROJECT],..." help:"Which AccountID and ProjectID of VictoriaLogs each tenant reads, separated by commas. A tenant that is not in the list sees no line of VictoriaLogs. Empty: only the tenant anonymous does, that of account 0 and project 0."`
 	Requests int      `name:"victorialogs.max-requests" type:"count" default:"16" placeholder:"N" min:"1" max:"1024" help:"Most requests to VictoriaLogs at one time. Further ones wait."`
+	// CheckEvery is how long a count of lines holds.
+	CheckEvery time.Duration `name:"victorialogs.check-every" type:"time" default:"10s" placeholder:"TIME" min:"1s" max:"5m" help:"Time for which kept results and answers over lines of VictoriaLogs are used without looking whether lines have come late or gone. Looking is one request that counts lines in windows of five minutes."`
 }
 
 // Location is where a server is; the zero value is nowhere.
@@ -124,6 +127,19 @@ func (a Accounts) String() string {
 // Equal reports whether two lists are the same.
 func (a Accounts) Equal(o Accounts) bool {
 	return (a.of == nil) == (o.of == nil) && maps.Equal(a.of, o.of)
+}
+
+// tenantsOf returns the tenants that read an account.
+func (a Accounts) tenantsOf(x Account) (all []string) {
+	if a.of == nil && x == (Account{}) {
+		return []string{model.DefaultTenant}
+	}
+	for _, tenant := range sortedKeys(a.of) {
+		if a.of[tenant] == x {
+			all = append(all, tenant)
+		}
+	}
+	return all
 }
 
 // Of returns the account of a tenant, and whether it has one.

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -18,7 +20,13 @@ type Options struct {
 	Settings Settings
 	Seed     model.KeySeed
 	// Rules say what labels and levels lines get that lack them, as those that are received.
-	Rules      logs.Rules
+	Rules logs.Rules
+	// Changed is told that lines of a tenant in a range may be others than before, if it is set. ClosedAfter
+	// is the age from which lines are expected to change no more.
+	Changed     func(tenant string, r model.TimeRange)
+	ClosedAfter time.Duration
+	// Now returns the time in Unix nanoseconds; nil means the machine's clock.
+	Now        func() int64
 	Registerer prometheus.Registerer
 }
 
@@ -28,6 +36,7 @@ type Source struct {
 	client   *client
 	metrics  *metrics
 	streams  *streamNames
+	watch    *watch
 	derives  bool // service_name may be made of other labels
 	// addsOffset says that buckets of time begin at their offset after multiples of their width, not before.
 	addsOffset atomic.Bool
@@ -38,11 +47,35 @@ func New(o Options) *Source {
 	s := &Source{settings: o.Settings, streams: newStreamNames(o.Seed, o.Rules), derives: len(o.Rules.ServiceNames) > 0}
 	s.metrics = newMetrics(o.Registerer, func() bool { return s.client.breaker.open() })
 	s.client = newClient(&s.settings, s.metrics)
+	s.watch = newWatch(s, &o)
 	return s
 }
 
-// Close closes the connections.
+func newWatch(s *Source, o *Options) *watch {
+	w := &watch{
+		count: s.client.countLines, now: o.Now, every: int64(s.settings.CheckEvery), lag: int64(o.ClosedAfter), limit: countLimit,
+		result:   func(outcome string) { s.metrics.counts.WithLabelValues(outcome).Inc() },
+		accounts: map[Account]*ledger{},
+	}
+	if w.now == nil {
+		w.now = func() int64 { return time.Now().UnixNano() }
+	}
+	w.note = func(a Account, r model.TimeRange) {
+		s.metrics.changes.Inc()
+		if o.Changed == nil {
+			return
+		}
+		for _, tenant := range s.settings.Accounts.tenantsOf(a) {
+			o.Changed(tenant, r)
+		}
+	}
+	w.ctx, w.cancel = context.WithCancel(context.Background())
+	return w
+}
+
+// Close ends what runs in the background and closes the connections.
 func (s *Source) Close() error {
+	s.watch.close()
 	s.client.close()
 	return nil
 }
@@ -58,9 +91,35 @@ func (s *Source) account(req *model.Request) (Account, bool) {
 		req.Cost.Warnings.Add("lines of VictoriaLogs are left out: tenant " + req.Tenant + " has no account in victorialogs.accounts")
 		return a, false
 	}
-	// Nothing tells when a line arrives there, so that a response holds for this moment only.
+	if req.Cost.Bill == nil && s.watch.covers(a, req.Range) {
+		req.Cost.Reach.AddFurther(req.Range)
+		return a, true
+	}
+	// Nothing will tell when a line arrives there, so that a response holds for this moment only.
 	req.Cost.Reach.Bound(noTime)
 	return a, true
+}
+
+// Kept is for a caller that has kept results and does not read the lines. It adds to the cost of the request
+// what reading them would have added.
+func (s *Source) Kept(req *model.Request) { s.account(req) }
+
+// Check says whether Changed has been told of all changes of the lines of some tenants from a time on, but
+// for those within the interval of checks, and up to which time that holds. It may ask the server, and wait.
+func (s *Source) Check(ctx context.Context, tenants []string, r model.TimeRange) (until int64, ok bool) {
+	until = math.MaxInt64
+	for _, tenant := range tenants {
+		a, has := s.settings.Accounts.Of(tenant)
+		if !has {
+			continue
+		}
+		to, ok := s.watch.check(ctx, a, r)
+		if !ok {
+			return 0, false
+		}
+		until = min(until, to)
+	}
+	return until, true
 }
 
 // noTime is before all times.

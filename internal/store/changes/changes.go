@@ -68,6 +68,21 @@ func (l *Log) noteRows(about uint64, times []int64, n uint64) {
 	}
 }
 
+// Rows notes that rows and series of a tenant in a range may have come or gone.
+func (l *Log) Rows(tenant string, s model.Signal, r model.TimeRange) {
+	first, last := windowOf(r.Min), windowOf(r.Max)
+	if last-first >= maxWindows {
+		l.Whole()
+		return
+	}
+	n, about := l.clock.Add(1), l.about(tenant, s)
+	raise(l.place(about, anyRow), n)
+	raise(l.place(about, anySeries), n)
+	for w := first; w <= last; w++ {
+		raise(l.place(about, uint64(w)), n)
+	}
+}
+
 // Whole notes a change that may concern every response.
 func (l *Log) Whole() { raise(&l.whole, l.clock.Add(1)) }
 
@@ -84,10 +99,11 @@ const (
 	Whole   Cause = "whole"   // a change of the catalogue, or a deletion
 	Lists   Cause = "lists"   // new series, or series that have left the head
 	Rows    Cause = "rows"    // rows in its range
+	Unknown Cause = "unknown" // another server does not say what has changed
 )
 
 // Causes returns all causes but None.
-func Causes() []Cause { return []Cause{Expired, Whole, Lists, Rows} }
+func Causes() []Cause { return []Cause{Expired, Whole, Lists, Rows, Unknown} }
 
 // Changed says why a response to some tenants, begun when the clock was at, may be another one now.
 func (l *Log) Changed(at uint64, tenants []string, r *model.Reach) Cause {

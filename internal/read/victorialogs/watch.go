@@ -1,0 +1,301 @@
+package victorialogs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/shaledb/shale/internal/model"
+)
+
+const (
+	// window is the width of the windows of time in which lines are counted. Windows begin at multiples of it.
+	window = int64(5 * time.Minute)
+	// maxWindows bounds the windows of an account, to 31 days. Nothing is kept of longer ranges.
+	maxWindows = 31 * 24 * 12
+	// countLimit is the time that a count may take. One that takes longer is given up.
+	countLimit = 3 * time.Second
+	// longestPause is the longest time between two counts while counts fail.
+	longestPause = 5 * time.Minute
+	// settling is how long lines may be counted before queries find them by their stream.
+	settling = 10 * time.Second
+	// sumEvery is how often windows are compared by the sum of hashes, too. Where there are no sums, numbers
+	// of lines say nothing after a gap of this time: lines may have been replaced.
+	sumEvery = time.Minute
+	// sumPause is how long sums are left out after they could not be had in time.
+	sumPause = 10 * time.Minute
+	// askedFor is how long windows are counted after a query has asked for them, and twice that at most.
+	askedFor = 10 * time.Minute
+)
+
+// watch finds out which lines have changed. It counts the lines of an account in windows of time, by one
+// request for all queries, and notes the windows whose count is another one than before. It counts only when
+// somebody asks. It is safe for concurrent use.
+type watch struct {
+	count  func(ctx context.Context, a Account, r model.TimeRange, sums bool, each func(w int64, c counted)) error
+	note   func(a Account, r model.TimeRange) // lines of a range may be others now
+	now    func() int64
+	every  int64         // how long a count holds
+	lag    int64         // the age of windows that are counted
+	limit  time.Duration // of one count
+	result func(outcome string)
+
+	ctx    context.Context
+	cancel context.CancelFunc
+	counts sync.WaitGroup
+
+	mu       sync.Mutex
+	accounts map[Account]*ledger
+}
+
+// counted is the lines of a window.
+type counted struct {
+	lines int64
+	sum   float64 // of hashes
+	// summed says that there is a sum.
+	summed bool
+	// changed is when another number was found. After settling the window is noted once more, since queries
+	// may not have found the new lines yet. 0: it is settled.
+	changed int64
+}
+
+// ledger is the windows of an account, those from one number to another one.
+type ledger struct {
+	from, to int64
+	windows  []counted
+	at       int64 // when the last count began
+	summedAt int64 // when the last one with sums began
+	next     int64 // when the next count may begin
+	noSums   int64 // until when sums are left out
+	pause    int64 // before the next count, after failures
+
+	// Lines before settled are found by queries if they are counted. pending will be that, from pendingAt on.
+	settled, pending, pendingAt int64
+
+	// asked and before are the first windows that were asked for since turned, and before that.
+	asked, before, turned int64
+	running               chan struct{} // closed when the running count ends; nil: none
+}
+
+// needs returns the windows of a range that are old enough. ok is false if there are none, or too many.
+func (w *watch) needs(r model.TimeRange, now int64) (from, to int64, ok bool) {
+	from, to = floorDiv(r.Min, window), floorDiv(now-w.lag, window)
+	if r.Max < to*window {
+		to = floorDiv(r.Max, window) + 1
+	}
+	return from, to, from < to && floorDiv(now, window)-from <= maxWindows
+}
+
+// covers reports whether all lines of a range have been counted, so that changes since then will be noted. It
+// does not wait: if they have not, they may be later.
+func (w *watch) covers(a Account, r model.TimeRange) bool {
+	now := w.now()
+	from, to, ok := w.needs(r, now)
+	if !ok || r.Max >= floorDiv(now-w.lag, window)*window {
+		return false
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	l := w.askLocked(a, from, now)
+	if from >= l.from && to <= l.settled {
+		return true
+	}
+	w.startLocked(a, l, now)
+	return false
+}
+
+// check says whether all changes of lines from a time on have been noted, but for those of the last moments,
+// and up to which time that holds. It counts again if the last count is too old, and waits for that.
+func (w *watch) check(ctx context.Context, a Account, r model.TimeRange) (until int64, ok bool) {
+	now := w.now()
+	from, to, ok := w.needs(r, now)
+	if !ok {
+		return 0, false
+	}
+	w.mu.Lock()
+	l := w.askLocked(a, from, now)
+	if now-l.at >= w.every || from < l.from {
+		w.startLocked(a, l, now)
+	}
+	running := l.running
+	if running != nil && from >= l.from && l.to > 0 && now-l.at >= w.every {
+		w.mu.Unlock()
+		select {
+		case <-running:
+		case <-ctx.Done():
+		}
+		now = w.now()
+		w.mu.Lock()
+	}
+	defer w.mu.Unlock()
+	if from < l.from || min(to, l.settled) <= from || now-l.at >= w.every {
+		return 0, false
+	}
+	return l.settled*window - 1, true
+}
+
+// askLocked returns the ledger of an account, and notes the first window that is asked for.
+func (w *watch) askLocked(a Account, from, now int64) *ledger {
+	l := w.accounts[a]
+	if l == nil {
+		l = &ledger{asked: math.MaxInt64, before: math.MaxInt64, turned: now, at: math.MinInt64 / 2, summedAt: math.MinInt64 / 2}
+		w.accounts[a] = l
+	}
+	if now-l.turned >= int64(askedFor) {
+		l.before, l.asked, l.turned = l.asked, math.MaxInt64, now
+	}
+	l.asked = min(l.asked, from)
+	return l
+}
+
+// startLocked begins a count, unless one is running or it is too early.
+func (w *watch) startLocked(a Account, l *ledger, now int64) {
+	if l.running != nil || now < l.next || w.ctx.Err() != nil {
+		return
+	}
+	l.running = make(chan struct{})
+	from, to := min(l.asked, l.before), floorDiv(now-w.lag, window)
+	sums := now-l.summedAt >= int64(sumEvery) && now >= l.noSums
+	w.counts.Go(func() {
+		ctx, cancel := context.WithTimeout(w.ctx, w.limit)
+		defer cancel()
+		found := make([]counted, max(0, to-from))
+		err := w.count(ctx, a, model.TimeRange{Min: from * window, Max: to*window - 1}, sums, func(at int64, c counted) {
+			if at >= from && at < to {
+				found[at-from] = c
+			}
+		})
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if err == nil {
+			w.takeLocked(a, l, now, from, found, sums)
+		} else {
+			w.failedLocked(l, sums)
+		}
+		w.result(outcomeOf(err))
+		close(l.running)
+		l.running = nil
+	})
+}
+
+func outcomeOf(err error) string {
+	switch {
+	case err == nil:
+		return "ok"
+	case errors.Is(err, context.DeadlineExceeded):
+		return "late"
+	}
+	return "error"
+}
+
+// failedLocked says when it may be tried again, and with less.
+func (w *watch) failedLocked(l *ledger, sums bool) {
+	now := w.now()
+	if sums {
+		l.noSums = now + int64(sumPause)
+	} else {
+		l.pause = min(max(2*l.pause, w.every), int64(longestPause))
+		// The next count is of what is asked for then.
+		l.asked, l.before = math.MaxInt64, math.MaxInt64
+	}
+	l.next = now + max(l.pause, w.every)
+}
+
+// takeLocked takes a count that began at a time, and notes what has changed.
+func (w *watch) takeLocked(a Account, l *ledger, began, from int64, found []counted, sums bool) {
+	gap := began-l.at > int64(sumEvery)
+	for i := range found {
+		at, c := from+int64(i), &found[i]
+		c.summed = sums
+		if at >= l.to && l.to > 0 {
+			continue // nothing that was kept depends on it
+		}
+		if at < l.from || at >= l.to {
+			c.changed = began
+			continue
+		}
+		old := &l.windows[at-l.from]
+		switch {
+		case old.lines != c.lines, sums && old.summed && old.sum != c.sum, gap && !(sums && old.summed):
+			c.changed = began
+			continue
+		case !sums:
+			c.sum, c.summed = old.sum, old.summed
+		}
+		c.changed = old.changed
+	}
+	w.noteLocked(a, began, from, found)
+	if from < l.from || from > l.from || len(found) != len(l.windows) {
+		l.windows = nil // the old ones are not kept alive
+	}
+	l.from, l.to, l.windows, l.at, l.pause, l.next = from, from+int64(len(found)), found, began, 0, began+w.every
+	if sums {
+		l.summedAt = began
+	}
+	if began-l.pendingAt >= int64(settling) {
+		l.settled = l.pending
+		if l.to > l.pending {
+			l.pending, l.pendingAt = l.to, began
+		}
+	}
+}
+
+// noteLocked notes windows that have changed in this count, or have settled.
+func (w *watch) noteLocked(a Account, began, from int64, found []counted) {
+	first := -1
+	for i := 0; i <= len(found); i++ {
+		changed := false
+		if i < len(found) && found[i].changed != 0 {
+			c := &found[i]
+			settled := began-c.changed >= int64(settling)
+			if changed = settled || c.changed == began; settled {
+				c.changed = 0
+			}
+		}
+		switch {
+		case changed && first < 0:
+			first = i
+		case !changed && first >= 0:
+			w.note(a, model.TimeRange{Min: (from + int64(first)) * window, Max: (from+int64(i))*window - 1})
+			first = -1
+		}
+	}
+}
+
+// close ends the running counts.
+func (w *watch) close() {
+	w.cancel()
+	w.counts.Wait()
+}
+
+// countLines counts the lines of an account in windows. The sum is of hashes of the text and the stream of
+// each line. Each is below 2^22, so that a sum of fewer than a billion is exact in a floating-point number,
+// in whatever order the server adds.
+func (c *client) countLines(ctx context.Context, a Account, r model.TimeRange, sums bool, each func(w int64, n counted)) error {
+	f := filter{}
+	text := f.in(r)
+	if sums {
+		text += " | hash(_msg) h | hash(_stream_id) s | math (h % 1000003) + 3 * (s % 1000003) as x | stats by (_time:5m) count() n, sum(x) x"
+	} else {
+		text += " | stats by (_time:5m) count() n"
+	}
+	return c.query(ctx, a, kindCounts, text, func(row []field) error {
+		at, ok := parseTime(valueOf(row, "_time"))
+		lines, err := strconv.ParseInt(string(valueOf(row, "n")), 10, 64)
+		var sum float64
+		if sums && err == nil {
+			sum, err = strconv.ParseFloat(string(valueOf(row, "x")), 64)
+		}
+		if !ok || err != nil || floorMod(at, window) != 0 {
+			return fmt.Errorf("%w: VictoriaLogs at %s has sent a count that is not one: %s", model.ErrCorrupt, c.url, rowText(row))
+		}
+		each(at/window, counted{lines: lines, sum: sum})
+		return nil
+	})
+}
+
+func floorDiv(a, b int64) int64 { return (a - floorMod(a, b)) / b }

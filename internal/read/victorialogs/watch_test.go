@@ -1,0 +1,351 @@
+package victorialogs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/shaledb/shale/internal/model"
+)
+
+// counts is a server that counts lines by windows, and a watch over it. Its clock is that of synctest.
+type counts struct {
+	*watch
+	mu    sync.Mutex
+	lines map[int64]counted
+	asked []string // the requests, and what they found
+	noted []string
+	serve func(ctx context.Context) error // nil: at once
+}
+
+func newCounts(t *testing.T) *counts {
+	c := &counts{lines: map[int64]counted{}}
+	s := New(Options{
+		Settings: Settings{Source: At("http://127.0.0.1:1"), Requests: 1, CheckEvery: 10 * time.Second}, ClosedAfter: 2 * time.Minute,
+		Registerer: prometheus.NewRegistry(),
+	})
+	c.watch = s.watch
+	c.count = func(ctx context.Context, _ Account, r model.TimeRange, sums bool, each func(int64, counted)) error {
+		if c.serve != nil {
+			if err := c.serve(ctx); err != nil {
+				return err
+			}
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.asked = append(c.asked, fmt.Sprint((r.Max+1-r.Min)/window, sums))
+		for w, n := range c.lines {
+			each(w, n)
+		}
+		return nil
+	}
+	c.note = func(_ Account, r model.TimeRange) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.noted = append(c.noted, fmt.Sprint(r.Min/window-c.first(), "+", (r.Max+1-r.Min)/window))
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+// first is the window of the beginning of synctest's clock, less 100.
+func (c *counts) first() int64 { return 946684800e9/window - 100 }
+
+// set sets the lines of a window.
+func (c *counts) set(w int64, lines int64, sum float64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lines[c.first()+w] = counted{lines: lines, sum: sum}
+}
+
+// news returns what was noted since it was called.
+func (c *counts) news() string {
+	synctest.Wait()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out := fmt.Sprint(c.noted)
+	c.noted = nil
+	return out
+}
+
+// last returns how often the server was asked, and the last request.
+func (c *counts) last() (n int, text string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if n = len(c.asked); n > 0 {
+		text = c.asked[n-1]
+	}
+	return n, text
+}
+
+// look checks all windows from one on.
+func (c *counts) look(w int64) (until int64, ok bool) {
+	until, ok = c.check(context.Background(), Account{}, model.TimeRange{Min: (c.first() + w) * window, Max: 1 << 62})
+	return (until+1)/window - c.first(), ok
+}
+
+func (c *counts) mustLook(t *testing.T, w int64, want bool) {
+	t.Helper()
+	if _, ok := c.look(w); ok != want {
+		t.Fatalf("%v, want %v", ok, want)
+	}
+}
+
+// warm asks until everything from a window on is counted and settled.
+func (c *counts) warm(t *testing.T, w int64) {
+	t.Helper()
+	c.mustLook(t, w, false)
+	synctest.Wait()
+	time.Sleep(10 * time.Second)
+	c.mustLook(t, w, true)
+	c.news()
+}
+
+// TestWatch: the first count notes all windows, and once more when they have settled; then only those that
+// have another number.
+func TestWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCounts(t)
+		c.set(50, 10, 5)
+		c.mustLook(t, 40, false)
+		if got := c.news(); got != "[40+59]" {
+			t.Errorf("the first count notes %s", got) // the newest window, which ends now, is too young
+		}
+		c.mustLook(t, 40, false) // it has not settled
+		time.Sleep(10 * time.Second)
+		until, ok := c.look(40)
+		if got := c.news(); got != "[40+59]" || !ok || until != 99 {
+			t.Errorf("the second count notes %s, until %d, %v", got, until, ok)
+		}
+		time.Sleep(9 * time.Second)
+		c.mustLook(t, 40, true)
+		if n, _ := c.last(); n != 2 {
+			t.Errorf("%d counts within the interval", n)
+		}
+		c.set(50, 11, 6)
+		c.set(51, 1, 1)
+		c.set(60, 1, 1)
+		time.Sleep(time.Second)
+		c.mustLook(t, 40, true)
+		if got := c.news(); got != "[50+2 60+1]" {
+			t.Errorf("late lines: %s", got)
+		}
+		time.Sleep(10 * time.Second)
+		c.mustLook(t, 40, true)
+		if got := c.news(); got != "[50+2 60+1]" {
+			t.Errorf("late lines that have settled: %s", got)
+		}
+		c.set(60, 0, 0) // deleted
+		time.Sleep(10 * time.Second)
+		c.mustLook(t, 40, true)
+		if got := c.news(); got != "[60+1]" {
+			t.Errorf("a deletion: %s", got)
+		}
+	})
+}
+
+// TestWatchReplaced: lines that were replaced by as many others are seen by the sum of hashes, which is asked
+// for once a minute, and after a gap.
+func TestWatchReplaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCounts(t)
+		c.set(50, 10, 5)
+		c.warm(t, 40)
+		c.set(50, 10, 6)
+		for i := range 6 {
+			time.Sleep(10 * time.Second)
+			c.mustLook(t, 40, true)
+			if got := c.news(); (got != "[]") != (i == 4) && i < 5 {
+				t.Errorf("count %d: %s", i, got)
+			}
+		}
+		c.set(50, 10, 7)
+		time.Sleep(time.Hour)
+		c.mustLook(t, 40, true)
+		if got := c.news(); got != "[50+1]" {
+			t.Errorf("after an hour: %s", got)
+		}
+	})
+}
+
+// TestWatchWithoutSums: without sums, numbers are not believed after a gap.
+func TestWatchWithoutSums(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCounts(t)
+		counting := c.count
+		c.count = func(ctx context.Context, a Account, r model.TimeRange, sums bool, each func(int64, counted)) error {
+			if sums {
+				return context.DeadlineExceeded
+			}
+			return counting(ctx, a, r, sums, each)
+		}
+		c.set(50, 10, 5)
+		c.mustLook(t, 40, false)
+		synctest.Wait()
+		time.Sleep(10 * time.Second)
+		c.warm(t, 40)
+		time.Sleep(30 * time.Second)
+		c.mustLook(t, 40, true)
+		if got := c.news(); got != "[]" {
+			t.Errorf("without a gap: %s", got)
+		}
+		time.Sleep(2 * time.Minute)
+		c.mustLook(t, 40, true)
+		if got := c.news(); got != "[40+59]" {
+			t.Errorf("after a gap: %s", got)
+		}
+	})
+}
+
+// TestWatchSlow: a count that takes too long is given up, and not tried again before the interval is over;
+// meanwhile nothing that was kept is used. Later counts are rarer.
+func TestWatchSlow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCounts(t)
+		c.warm(t, 40)
+		c.accounts[Account{}].noSums = 1 << 62
+		begun := 0
+		c.serve = func(ctx context.Context) error {
+			begun++
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		time.Sleep(10 * time.Second)
+		began := time.Now()
+		c.mustLook(t, 40, false)
+		if took := time.Since(began); took != countLimit { // by the clock of synctest
+			t.Errorf("it took %v", took)
+		}
+		synctest.Wait()
+		for range 9 {
+			c.mustLook(t, 40, false)
+			time.Sleep(time.Second)
+		}
+		if begun != 1 {
+			t.Errorf("%d counts within the interval", begun)
+		}
+		for range 600 {
+			c.mustLook(t, 90, false) // less is asked for from now on
+			time.Sleep(time.Second)
+		}
+		if begun > 10 {
+			t.Errorf("%d counts in ten minutes", begun)
+		}
+		c.serve = nil
+		time.Sleep(longestPause)
+		c.look(90)
+		synctest.Wait()
+		if _, text := c.last(); text != fmt.Sprint(floorDiv(c.now()-c.lag, window)-c.first()-90, false) {
+			t.Errorf("the count after failures is of %s windows", text)
+		}
+	})
+}
+
+// TestWatchGivenUp: a query that waits for a count may give up, and the count goes on for others.
+func TestWatchGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCounts(t)
+		c.warm(t, 40)
+		release := make(chan struct{})
+		c.serve = func(context.Context) error { <-release; return nil }
+		time.Sleep(10 * time.Second)
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		if _, ok := c.check(ctx, Account{}, model.TimeRange{Min: (c.first() + 40) * window, Max: 1 << 62}); ok {
+			t.Error("an old count is believed")
+		}
+		close(release)
+		synctest.Wait()
+		c.mustLook(t, 40, true)
+	})
+}
+
+// TestWatchFails: while the server fails, nothing that was kept is used.
+func TestWatchFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCounts(t)
+		c.warm(t, 40)
+		down := true
+		c.serve = func(context.Context) error {
+			if down {
+				return errors.New("down")
+			}
+			return nil
+		}
+		time.Sleep(10 * time.Second)
+		c.mustLook(t, 40, false)
+		down = false
+		c.mustLook(t, 40, false)
+		time.Sleep(20 * time.Second)
+		c.mustLook(t, 40, true)
+		if got := c.news(); got != "[]" {
+			t.Errorf("noted %s", got)
+		}
+	})
+}
+
+// TestWatchRanges: windows that are asked for no more are counted no more, and are new when they are asked
+// for again. The newest windows and ranges of more than 31 days are never counted.
+func TestWatchRanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCounts(t)
+		c.warm(t, 10)
+		for range 60 {
+			c.look(90)
+			time.Sleep(30 * time.Second)
+		}
+		c.news()
+		if _, text := c.last(); text != "15 false" && text != "15 true" {
+			t.Errorf("the last count has %s windows", text)
+		}
+		c.mustLook(t, 10, false)
+		if got := c.news(); got != "[10+80]" {
+			t.Errorf("asked for again: %s", got)
+		}
+		n, _ := c.last()
+		now := c.now()
+		for _, r := range []model.TimeRange{
+			{Min: now - int64(time.Minute), Max: now}, {Min: now - int64(32*24*time.Hour), Max: now},
+			{Min: now + window, Max: now + 2*window}, {Min: -1 << 63, Max: 1<<63 - 1},
+		} {
+			if _, ok := c.check(context.Background(), Account{}, r); ok || c.covers(Account{}, r) {
+				t.Errorf("%v is counted", r)
+			}
+		}
+		synctest.Wait()
+		if m, _ := c.last(); m != n {
+			t.Errorf("%d further counts", m-n)
+		}
+	})
+}
+
+// TestCovers: a response may be kept if all of its lines were counted before.
+func TestCovers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCounts(t)
+		r := model.TimeRange{Min: (c.first() + 50) * window, Max: (c.first()+60)*window - 1}
+		if c.covers(Account{}, r) {
+			t.Error("nothing was counted")
+		}
+		synctest.Wait()
+		time.Sleep(10 * time.Second)
+		c.mustLook(t, 50, true)
+		if !c.covers(Account{}, r) {
+			t.Error("all was counted")
+		}
+		r.Max = c.now()
+		if c.covers(Account{}, r) {
+			t.Error("the newest lines are not counted")
+		}
+	})
+}
