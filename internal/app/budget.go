@@ -9,7 +9,7 @@ import (
 	"github.com/dustin/go-humanize"
 
 	"github.com/shaledb/shale/internal/config"
-	"github.com/shaledb/shale/internal/store/head/known"
+	"github.com/shaledb/shale/internal/store/known"
 )
 
 // budget is the memory budget in shares; docs/operations.md has the table. With everything that a share takes

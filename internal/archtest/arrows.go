@@ -255,7 +255,7 @@ func headRooms() []room {
 		{"store/head", map[string]string{
 			"repair":              "damaged files are set aside",
 			"store/part":          "flushes and merges write parts",
-			"store/head/known":    "series that are known need no labels",
+			"store/known":         "series that are known need no labels",
 			"store/head/rows":     "applied rows are buffered and flushed",
 			"store/head/labels":   "labels of new series are buffered and flushed",
 			"store/head/local":    "the head decides which parts its folder has",
@@ -263,7 +263,7 @@ func headRooms() []room {
 			"store/head/query":    "queries get a view of the buffers and parts",
 			"store/deletion":      "the journal holds deletions at their place among the batches",
 		}, "the head ships through an interface that it declares, so that it never knows a bucket or a catalogue"},
-		{"store/head/known", nil, "the known set knows keys alone, so that its memory per series stays visible in one place"},
+		{"store/known", nil, "the known set knows keys alone, so that its memory per series stays visible in one place"},
 		{"store/head/keysort", nil, "sorting needs keys alone"},
 		{"store/head/rows", map[string]string{
 			"store/head/keysort": "a run is sorted by key",

@@ -78,7 +78,7 @@ func TestArrowsCanFail(t *testing.T) {
 		"internal/read/bad.go:2: imports store/head",
 		"internal/read/readtest/bad.go:2",
 		"internal/read/bad2.go:2: imports read/readtest: a test suite",
-		"internal/store/head/bad.go:2: imports bucket: store/head may import model, repair, store/deletion, store/head/known",
+		"internal/store/head/bad.go:2: imports bucket: store/head may import model, repair, store/deletion, store/head/labels",
 		"internal/app/bad.go:2: imports bucket/fault: tests and bench inject faults",
 		"internal/attic/bad.go:2: imports write: the room attic is not in the table",
 		"internal/load/bad.go:2: imports load/attic: load may import model, because",

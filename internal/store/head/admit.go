@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	"github.com/shaledb/shale/internal/model"
-	"github.com/shaledb/shale/internal/store/head/known"
 	"github.com/shaledb/shale/internal/store/head/rows"
+	"github.com/shaledb/shale/internal/store/known"
 )
 
 // Resolve appends to dst the indexes of the series whose labels are not known to be durable, ascending, and

@@ -2,8 +2,8 @@ package head
 
 import (
 	"github.com/shaledb/shale/internal/model"
-	"github.com/shaledb/shale/internal/store/head/known"
 	"github.com/shaledb/shale/internal/store/head/rows"
+	"github.com/shaledb/shale/internal/store/known"
 )
 
 // Apply takes a batch that is durable in the journal. When it returns, queries see its rows. It waits while

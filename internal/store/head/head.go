@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/internal/model"
-	"github.com/shaledb/shale/internal/store/head/known"
 	"github.com/shaledb/shale/internal/store/head/local"
 	"github.com/shaledb/shale/internal/store/head/metadata"
+	"github.com/shaledb/shale/internal/store/known"
 )
 
 // signals is one more than the greatest signal. Runs are kept by signal.

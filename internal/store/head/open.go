@@ -10,11 +10,11 @@ import (
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/repair"
-	"github.com/shaledb/shale/internal/store/head/known"
 	"github.com/shaledb/shale/internal/store/head/labels"
 	"github.com/shaledb/shale/internal/store/head/local"
 	"github.com/shaledb/shale/internal/store/head/metadata"
 	"github.com/shaledb/shale/internal/store/head/rows"
+	"github.com/shaledb/shale/internal/store/known"
 )
 
 // Open reads the manifest and opens the parts that it names. The caller then replays the journal from

@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"github.com/shaledb/shale/internal/model"
-	"github.com/shaledb/shale/internal/store/head/known"
 	"github.com/shaledb/shale/internal/store/head/local"
+	"github.com/shaledb/shale/internal/store/known"
 )
 
 // rebuildKnown fills the known set from the label parts, while writes go on: what is not in it yet carries

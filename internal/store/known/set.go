@@ -63,12 +63,12 @@ func (k *Set) Close() {
 
 // fingerprint spreads tenant, signal and key over 64 bits. Other bits of the key pick the shard.
 func (k *Set) fingerprint(tenant uint16, signal model.Signal, key model.Key) (fp uint64, shard int) {
-	salt := (uint64(tenant)<<8 | uint64(signal)) * 0x9e3779b97f4a7c15
-	fp = key.Lo ^ salt
+	by := salt(tenant, signal)
+	fp = key.Lo ^ by
 	fp ^= fp >> 32
-	fp *= 0xd6e8feb86659fd93
+	fp *= mixer
 	fp ^= fp >> 32
-	return fp, int((key.Hi ^ salt>>48) & uint64(len(k.shards)-1))
+	return fp, int((key.Hi ^ by>>48) & uint64(len(k.shards)-1))
 }
 
 // Lookup is the memory of resolving one batch.

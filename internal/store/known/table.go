@@ -100,8 +100,8 @@ func (t *table) fingerprint(i int) uint64 {
 	group := uint64(i / slotsPerGroup)
 	low := uint64(0)
 	if group > maxDistance {
-		// The least fingerprint whose home is maxDistance before this group: ceil((group-maxDistance) * 2^64 /
-		// groups).
+		// The least fingerprint whose home is maxDistance before this group: ceil((group-maxDistance) * 2^64
+		// / groups).
 		var rem uint64
 		low, rem = bits.Div64(group-maxDistance, 0, t.groups)
 		if rem != 0 {

@@ -33,7 +33,7 @@ func (k *Set) InsertAll(l *Lookup, tenant uint16, signal model.Signal, keys []mo
 			s.table.touch(l.fps, chunk)
 			l.touched += s.table.touchTenants(l.fps, chunk)
 			for _, j := range chunk {
-				l.outcomes[j] = s.insert(k, l.fps[j], tenant)
+				l.outcomes[j] = s.insert(k, l.fps[j], uint8(k.tick.Load()), tenant)
 			}
 		}
 		s.writer.Unlock()
@@ -69,14 +69,19 @@ func (k *Set) Reserve(keys int64) error {
 	return nil
 }
 
-func (s *shard) insert(k *Set, fp uint64, tenant uint16) Outcome {
+func (s *shard) insert(k *Set, fp uint64, tick uint8, tenant uint16) Outcome {
 	if s.table.find(fp) >= 0 {
 		return AlreadyKnown
 	}
+	return s.add(k, fp, tick, tenant)
+}
+
+// add stores a fingerprint that is not in the table.
+func (s *shard) add(k *Set, fp uint64, tick uint8, tenant uint16) Outcome {
 	if k.count.Load() >= k.maxKeys {
 		return NoRoom
 	}
-	for s.table.full() || !s.table.insert(fp, uint8(k.tick.Load()), tenant) {
+	for s.table.full() || !s.table.insert(fp, tick, tenant) {
 		if err := s.rebuild(s.table.groups*growPercent/100, 0, nil); err != nil {
 			return NoRoom
 		}

@@ -40,6 +40,11 @@ func (k *Set) Retire(tenant uint16, signal model.Signal, key model.Key, maxIdle 
 func (k *Set) Advance(maxIdle int) error {
 	tick := uint8(k.tick.Load()%ticks) + 1
 	k.tick.Store(uint32(tick))
+	return k.sweep(tick, maxIdle)
+}
+
+// sweep drops the keys whose mark is more than maxIdle ticks old.
+func (k *Set) sweep(tick uint8, maxIdle int) error {
 	for i := range k.shards {
 		s := &k.shards[i]
 		s.writer.Lock()
