@@ -51,12 +51,13 @@ oracle: ## Compare the Prometheus API with Prometheus itself.
 
 # Loki's client takes minutes to build the first time, so it is built while the first tests run. The tests with bad
 # input mostly wait, so they run at the same time.
-e2e: ## Compare with real Prometheus servers, collectd, nc, logcli and OpenTelemetry for DURATION (60s), and read the blocks with Python.
+e2e: ## Compare with real Prometheus servers, collectd, nc, logcli and OpenTelemetry for DURATION (60s), read the blocks with Python, and kill a real Kafka.
 	@(cd test/logcli && go tool -n logcli >/dev/null) & built=$$!; \
 	go test -tags '$(TAGS),e2e' -count=1 -timeout 10m ./test/badinput & attacked=$$!; \
 	go test -tags '$(TAGS),e2e' -count=1 -timeout 30m -v ./test/e2e -duration $(DURATION); tested=$$?; \
 	wait $$built && wait $$attacked && exit $$tested
 	go test -tags '$(TAGS),e2e' -count=1 -timeout 10m ./test/reader ./bench
+	go test -tags '$(TAGS),e2e' -count=1 -timeout 15m ./test/kafka
 
 damage: ## Damage 100 files at random, and ask 50 queries after each; make torture damages 1,000.
 	go test -tags '$(TAGS)' -count=1 -v ./internal/app -run TestRandomDamage

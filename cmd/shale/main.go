@@ -21,6 +21,7 @@ import (
 	"github.com/shaledb/shale/internal/cache/show"
 	"github.com/shaledb/shale/internal/config"
 	"github.com/shaledb/shale/internal/inventory"
+	"github.com/shaledb/shale/internal/journal/kafka/setup"
 	"github.com/shaledb/shale/internal/load/progress"
 	"github.com/shaledb/shale/internal/memcache/commands"
 	"github.com/shaledb/shale/internal/move/carbonexplain"
@@ -51,6 +52,7 @@ type cli struct {
 	Graphite    carbonexplain.Group   `cmd:"" help:"Help with the move from carbon."`
 	Cache       cacheCmd              `cmd:"" help:"Show what the cache of a server does, and what other sizes would do."`
 	Memcached   commands.Group        `cmd:"" help:"Tools for memcached, which need no server of Shale."`
+	Kafka       setup.Group           `cmd:"" help:"Make, check and adopt the topic of Kafka that carries writes between roles."`
 	Plan        planCmd               `cmd:"" help:"Plan capacity before there is a server."`
 	Token       tokenCmd              `cmd:"" help:"Make tokens for clients of a server."`
 	Tenants     tenantsCmd            `cmd:"" help:"Check the limits of tenants."`
@@ -184,7 +186,7 @@ func run(ctx context.Context, args []string, p *process) int {
 	switch err := k.Run(); {
 	case err == nil:
 		return exitOK
-	case errors.As(err, new(usageError)):
+	case errors.As(err, new(usageError)), errors.As(err, new(setup.UsageError)):
 		p.say("%v", err)
 		return exitUsage
 	default:

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -48,6 +49,9 @@ func (s *serveCmd) Run(ctx context.Context, p *process) error {
 	if s.PrintConfig {
 		_, err := io.WriteString(p.stdout, c.YAML(origins))
 		return err
+	}
+	if c.Kafka.Brokers != "" {
+		return usageError{errors.New("kafka.brokers is set, but this version has only the role all, which keeps its journal on its own disk: no write would go to Kafka")}
 	}
 	log := logger(c.Log, p.stderr)
 	m, err := config.ThisMachine(&c)

@@ -98,7 +98,7 @@ func rooms() []room {
 		{"terminal", nil, "text for people is made of bytes and labels, wherever they come from"},
 		{"terminal/moment", map[string]string{"config": "durations are written as in settings"}, "a point of time is text, whatever it is of"},
 		{"terminal/plot", nil, "a chart is made of numbers, wherever they come from"},
-		{"config", withLocation(withServers(settings("api", "bill", "cache/ssd", "read/graphite/names", "read/graphite/policy", "read/promql", "read/results", "read/victorialogs", "store/compact", "store/head", "store/retention", "usage", "write", "write/graphite/rules", "write/logs", "write/replicas"))), "settings are plain values; app carries them into the rooms"},
+		{"config", withKafka(withLocation(withServers(settings("api", "bill", "cache/ssd", "read/graphite/names", "read/graphite/policy", "read/promql", "read/results", "read/victorialogs", "store/compact", "store/head", "store/retention", "usage", "write", "write/graphite/rules", "write/logs", "write/replicas")))), "settings are plain values; app carries them into the rooms"},
 		{"archtest", nil, "the rules of the house stand outside it"},
 	})
 }
@@ -251,6 +251,23 @@ func headRooms() []room {
 			"journal": "every journal writes the same records",
 			"repair":  "damaged segments are set aside",
 		}, "a journal hands batches to a function; it knows no head"},
+		{"journal/kafka", map[string]string{
+			"journal": "every journal writes the same records",
+		}, "a journal hands batches to a function; it knows no head, and not which partition a series belongs to"},
+		{"journal/kafka/setup", map[string]string{
+			"bucket":          "the bucket records which topics carry writes",
+			"bucket/location": "the bucket is a flag",
+			"bucket/provider": "the bucket is opened",
+			"config":          "flags are settings",
+			"journal/kafka":   "brokers are asked, and topics made",
+			"store/catalog":   "the catalogue says what the bucket has of a partition",
+			"store/topics":    "epochs are recorded",
+			"terminal":        "the report is a table",
+		}, "a command has flags and output; it reads no record of a topic"},
+		{"store/topics", map[string]string{
+			"bucket":        "an epoch is an object",
+			"store/catalog": "objects have checksums, and ships name epochs",
+		}, "which partition a series belongs to follows from its key, wherever the partition is kept"},
 		{"repair", nil, "setting files aside is the same for every room"},
 		{"store/head", map[string]string{
 			"repair":              "damaged files are set aside",
@@ -302,6 +319,12 @@ func settings(rooms ...string) map[string]string {
 // withLocation adds the arrow by which the setting of the bucket is checked.
 func withLocation(may map[string]string) map[string]string {
 	may["bucket/location"] = "the setting of the bucket is a URL"
+	return may
+}
+
+// withKafka adds the arrow by which the settings of Kafka are checked.
+func withKafka(may map[string]string) map[string]string {
+	may["journal/kafka"] = "the settings of Kafka must make sense together"
 	return may
 }
 

@@ -23,7 +23,8 @@ type rule struct {
 
 // rules returns the rules for values besides the bounds in their tags. Each rule checks one setting.
 func rules() []rule {
-	return append(memcachedRules(), []rule{
+	return append(append(memcachedRules(), kafkaRules()...), []rule{
+		{"role", roleRule},
 		{"data-dir", func(c *Config) error { return notEmpty(c.DataDir) }},
 		{"bucket", func(c *Config) error {
 			_, err := c.BucketLocation()

@@ -74,6 +74,9 @@ func (c *Copy) publish(ctx context.Context, r *Report, records []catalog.Stored)
 	if err := t.removeBlocks(ctx, r, visible(records)); err != nil {
 		return fmt.Errorf("target: %w", err)
 	}
+	if err := c.copyTopics(ctx); err != nil {
+		return err
+	}
 	if err := c.putSeed(ctx); err != nil {
 		return err
 	}
@@ -215,6 +218,29 @@ func (t *target) removeBlocks(ctx context.Context, r *Report, live []catalog.Blo
 		})
 	}
 	return g.Wait()
+}
+
+// copyTopics copies the objects of epochs of topics. Without them, a new epoch of the copy would have the
+// number of one whose offsets its records cover, and rows would be taken for shipped.
+func (c *Copy) copyTopics(ctx context.Context) error {
+	var names []string
+	err := c.From.List(ctx, catalog.TopicPrefix, func(name string, _ int64) error {
+		names = append(names, name)
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("source: %w", err)
+	}
+	for _, name := range names {
+		data, err := c.From.Get(ctx, name)
+		if err != nil {
+			return fmt.Errorf("source: %w", err)
+		}
+		if err := put(ctx, c.To, name, data); err != nil {
+			return fmt.Errorf("target: %w", err)
+		}
+	}
+	return nil
 }
 
 // putSeed makes a new target a bucket that servers accept.

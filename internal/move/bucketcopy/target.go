@@ -88,7 +88,7 @@ func (t *target) note(name string, size int64) error {
 		t.lists[name] = true
 	case strings.HasPrefix(name, catalog.CopyPrefix):
 		t.copies[strings.TrimPrefix(name, catalog.CopyPrefix)] = true
-	case !t.seeded && name != catalog.SeedName && !strings.HasPrefix(name, catalog.RecordPrefix):
+	case !t.seeded && name != catalog.SeedName && !strings.HasPrefix(name, catalog.RecordPrefix) && !strings.HasPrefix(name, catalog.TopicPrefix):
 		return fmt.Errorf("%w: it is neither empty nor a bucket of Shale: it has the object %s", model.ErrInvalid, name)
 	}
 	return nil

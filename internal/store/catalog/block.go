@@ -21,6 +21,7 @@ const (
 	copyPrefix      = "copies/"
 	uploadPrefix    = "uploads/"
 	collectedPrefix = "collected/"
+	topicPrefix     = "kafka-"
 )
 
 // ObjectName returns the name of a block's object.

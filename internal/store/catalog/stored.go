@@ -22,6 +22,7 @@ type Stored struct {
 	Blocks    []Block
 	Replaces  []string // ids of blocks
 	Deletes   bool
+	Covered   []Coverage
 }
 
 // Name returns the name of the record's object.
@@ -38,6 +39,8 @@ const (
 	CopyPrefix      = copyPrefix
 	CollectedPrefix = collectedPrefix
 	UploadPrefix    = uploadPrefix
+	// TopicPrefix begins the names of the objects of package topics.
+	TopicPrefix = topicPrefix
 )
 
 // maxListings bounds how often ReadStored lists a bucket whose records change all the time.
@@ -94,7 +97,7 @@ func readListed(ctx context.Context, b Reader, ids []string, read map[string]*St
 				r, err = parseRecord(recordName(id), data)
 			}
 			if err == nil {
-				found[i] = &Stored{ID: id, Data: data, Committed: r.committed, Blocks: r.blocks, Replaces: r.replaces, Deletes: r.deletion != nil}
+				found[i] = &Stored{ID: id, Data: data, Committed: r.committed, Blocks: r.blocks, Replaces: r.replaces, Deletes: r.deletion != nil, Covered: r.covered}
 			}
 			return err
 		})

@@ -13,6 +13,13 @@ func sealed(body []byte) []byte {
 	return append(fmt.Appendf(nil, "%s\n", sumLine(body)), body...)
 }
 
+// Seal returns the content of an object of JSON outside of the catalogue, and Unseal its JSON. An error of
+// Unseal has no class.
+func Seal(body []byte) []byte { return sealed(body) }
+
+// Unseal checks what Seal has added, and returns the rest.
+func Unseal(data []byte) ([]byte, error) { return unsealed(data) }
+
 func sumLine(body []byte) string {
 	return fmt.Sprintf("crc32c %08x", crc32.Checksum(body, crc32.MakeTable(crc32.Castagnoli)))
 }

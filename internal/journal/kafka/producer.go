@@ -1,0 +1,289 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"golang.org/x/sync/semaphore"
+
+	"github.com/shaledb/shale/internal/journal"
+	"github.com/shaledb/shale/internal/model"
+)
+
+// ProducerOptions configure a Producer. Zero values take the defaults that are named.
+type ProducerOptions struct {
+	Connection Connection
+	// Topic, TopicID and Partitions are those that the installation has recorded. A topic with another
+	// identity was made again: it is refused.
+	Topic      string
+	TopicID    string
+	Partitions int32
+	// PartitionOf returns the partition of a series, below Partitions.
+	PartitionOf func(model.Key) int32
+	// MaxBytes bounds the memory of batches from before they are encoded until Kafka has answered (64 MiB). A
+	// larger batch waits until it is the only one.
+	MaxBytes int64
+	// Deliver bounds how long a batch may wait for memory, and then how long Kafka may take (15 s). It is
+	// longer than the restart of a broker, so that senders see no error then.
+	Deliver time.Duration
+	// VerifyEvery is how often the identity of the topic is verified (10 s).
+	VerifyEvery time.Duration
+	Registerer  prometheus.Registerer
+	// Logger reports a topic that is no longer the recorded one; nil discards it.
+	Logger *slog.Logger
+}
+
+func (o *ProducerOptions) setDefaults() {
+	if o.MaxBytes <= 0 {
+		o.MaxBytes = 64 << 20
+	}
+	if o.Deliver <= 0 {
+		o.Deliver = 15 * time.Second
+	}
+	if o.VerifyEvery <= 0 {
+		o.VerifyEvery = 10 * time.Second
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+}
+
+// Producer appends batches to a topic. It is safe for concurrent use.
+type Producer struct {
+	o       ProducerOptions
+	client  *kgo.Client
+	metrics *producerMetrics
+	// maxRecord is the size of the largest record that the topic takes.
+	maxRecord int
+
+	// room has one unit for each byte that batches may take; held counts the units in use.
+	room      *semaphore.Weighted
+	held      atomic.Int64
+	splitters sync.Pool
+
+	// wrong is set once the topic is found to be another one.
+	wrong  atomic.Pointer[TopicError]
+	stop   context.CancelFunc
+	verify sync.WaitGroup
+	closed atomic.Bool
+}
+
+// recordOverhead bounds what Kafka stores besides the bytes of a record that is alone in its batch: 61 bytes
+// of the batch, and the numbers of the record.
+const recordOverhead = 128
+
+// OpenProducer connects, and refuses a topic that is not the recorded one.
+func OpenProducer(ctx context.Context, o ProducerOptions) (*Producer, error) {
+	o.setDefaults()
+	p := &Producer{o: o, room: semaphore.NewWeighted(o.MaxBytes)}
+	p.splitters.New = func() any { return new(splitter) }
+	t, err := Describe(ctx, o.Connection, o.Topic)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.is(o.TopicID, o.Partitions); err != nil {
+		return nil, err
+	}
+	maxBatch := t.maxMessageBytes()
+	p.maxRecord = int(maxBatch) - recordOverhead
+	p.client, err = o.Connection.client(
+		kgo.RequiredAcks(kgo.AllISRAcks()),
+		kgo.RecordPartitioner(kgo.ManualPartitioner()),
+		// Lines are compressed inside records, keys and floats hardly shrink.
+		kgo.ProducerBatchCompression(kgo.NoCompression()),
+		kgo.ProducerBatchMaxBytes(maxBatch),
+		// A wait for more records was tried, and brings nothing: batches grow by themselves under load.
+		kgo.ProducerLinger(0),
+		// The bound of memory is room, which also covers what is being encoded.
+		kgo.MaxBufferedRecords(math.MaxInt32),
+		// A batch that Kafka has, while its answer is missing, is not given up, since a number of the
+		// idempotent producer would be missing. Append then returns without it.
+		kgo.RecordDeliveryTimeout(o.Deliver),
+		kgo.UnknownTopicRetries(8), // metadata lags while brokers start
+		// StopProducerOnDataLossDetected is left off: after a time-out it may see a loss that did not happen,
+		// and then it never sends again. Readers detect a loss.
+	)
+	if err != nil {
+		return nil, err
+	}
+	p.metrics = newProducerMetrics(o.Registerer, p)
+	verifying, stop := context.WithCancel(context.Background())
+	p.stop = stop
+	p.verify.Go(func() { p.verifyTopic(verifying) })
+	return p, nil
+}
+
+// Append returns once all in-sync replicas have the batch: all parts, each in its partition. ctx bounds the
+// wait for memory and for Kafka. After an error any part of the batch may be stored or not: the sender sends
+// it again, and equal rows are stored once.
+//
+// Error classes: transient if Kafka did not acknowledge in time, closed, and invalid for a batch that is
+// larger than what the topic takes and for a topic that is not the recorded one.
+func (p *Producer) Append(ctx context.Context, b *model.Batch) error {
+	if err := p.refusal(); err != nil {
+		return err
+	}
+	begun := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, 2*p.o.Deliver)
+	defer cancel()
+	// Parts are copies, and so are their records.
+	room := min(int64(2*journal.SizeHint(b)+journal.JoinHint(b)), p.o.MaxBytes)
+	if err := p.enter(ctx, room); err != nil {
+		return err
+	}
+	parts := split(&p.splitters, b, p.o.Partitions, p.o.PartitionOf)
+	for i := range parts {
+		if n := len(parts[i].record); n > p.maxRecord {
+			p.leave(room)
+			return fmt.Errorf("kafka: topic %s, partition %d: %w: the record of the batch has %d bytes, and the topic takes %d (max.message.bytes)",
+				p.o.Topic, parts[i].partition, model.ErrInvalid, n, p.maxRecord)
+		}
+	}
+	err := p.send(ctx, parts, room)
+	p.metrics.appended(parts, time.Since(begun), err)
+	return err
+}
+
+// refusal returns why nothing is appended, or nil.
+func (p *Producer) refusal() error {
+	if p.closed.Load() {
+		return fmt.Errorf("kafka: topic %s: %w", p.o.Topic, model.ErrClosed)
+	}
+	if wrong := p.wrong.Load(); wrong != nil {
+		// Senders keep their data until an operator has repaired this.
+		return fmt.Errorf("%w: %w", model.ErrTransient, wrong)
+	}
+	return nil
+}
+
+// enter reserves memory for a batch, from before it is encoded until Kafka has answered.
+func (p *Producer) enter(ctx context.Context, bytes int64) error {
+	waiting, cancel := context.WithTimeout(ctx, p.o.Deliver)
+	defer cancel()
+	if err := p.room.Acquire(waiting, bytes); err != nil {
+		p.metrics.full.Inc()
+		return fmt.Errorf("kafka: topic %s: %w: the %d bytes for batches that wait for Kafka are full: %w", p.o.Topic, model.ErrTransient, p.o.MaxBytes, err)
+	}
+	p.held.Add(bytes)
+	return nil
+}
+
+func (p *Producer) leave(bytes int64) {
+	p.held.Add(-bytes)
+	p.room.Release(bytes)
+}
+
+// outcome collects the answers for the parts of one batch.
+type outcome struct {
+	mu     sync.Mutex
+	left   int
+	failed int
+	err    error // the first one
+	done   chan struct{}
+}
+
+// send sends the parts of a batch together, and waits for all answers. Their memory is returned when the last
+// answer has come, also if the caller has gone by then.
+func (p *Producer) send(ctx context.Context, parts []part, room int64) error {
+	if len(parts) == 0 {
+		p.leave(room)
+		return nil
+	}
+	o := &outcome{left: len(parts), done: make(chan struct{})}
+	// The client is not given ctx: a record whose sender has gone is in flight all the same.
+	for i := range parts {
+		r := &kgo.Record{Topic: p.o.Topic, Partition: parts[i].partition, Value: parts[i].record}
+		p.client.Produce(context.Background(), r, func(r *kgo.Record, err error) {
+			o.mu.Lock()
+			defer o.mu.Unlock()
+			if err != nil {
+				if o.failed++; o.err == nil {
+					o.err = p.failure(r.Partition, err)
+				}
+			}
+			if o.left--; o.left == 0 {
+				p.leave(room)
+				close(o.done)
+			}
+		})
+	}
+	select {
+	case <-o.done:
+	case <-ctx.Done():
+		return fmt.Errorf("kafka: topic %s, partition %d and %d others of the batch: %w: not acknowledged: %w",
+			p.o.Topic, parts[0].partition, len(parts)-1, model.ErrTransient, ctx.Err())
+	}
+	if o.failed > 1 || o.failed > 0 && len(parts) > 1 {
+		return fmt.Errorf("%w (%d of %d parts of the batch failed)", o.err, o.failed, len(parts))
+	}
+	return o.err
+}
+
+// failure names the place and the cause of an error, and gives it its class.
+func (p *Producer) failure(partition int32, err error) error {
+	class := model.ErrTransient
+	switch {
+	case errors.Is(err, kgo.ErrClientClosed):
+		class = model.ErrClosed
+	case errors.Is(err, kerr.MessageTooLarge):
+		// The topic takes less than when the producer was opened.
+		return fmt.Errorf("kafka: topic %s, partition %d: %w: max.message.bytes of the topic was lowered below a record: %w",
+			p.o.Topic, partition, class, err)
+	}
+	return fmt.Errorf("kafka: topic %s, partition %d: %w: not acknowledged: %w", p.o.Topic, partition, class, err)
+}
+
+// verifyTopic asks again and again whether the topic is still the recorded one. What a topic that was made
+// again acknowledges is in no partition that ingesters read.
+func (p *Producer) verifyTopic(ctx context.Context) {
+	tick := time.NewTicker(p.o.VerifyEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		id, err := topicID(ctx, p.client, p.o.Topic)
+		if err != nil {
+			continue // appends fail by themselves while brokers are away
+		}
+		if id == p.o.TopicID {
+			if p.wrong.Swap(nil) != nil {
+				p.o.Logger.Info("the topic is the recorded one again", "topic", p.o.Topic, "id", id)
+			}
+			continue
+		}
+		wrong := &TopicError{p.o.Topic, fmt.Sprintf("it was made again: its id is %s, and %s is recorded; run shale kafka adopt", id, p.o.TopicID)}
+		if p.wrong.Swap(wrong) == nil {
+			p.o.Logger.Error("refusing all writes", "err", wrong)
+		}
+	}
+}
+
+// Held returns the bytes of batches that wait for Kafka, with those that are being encoded.
+func (p *Producer) Held() int64 { return p.held.Load() }
+
+// Close waits until Kafka has answered for what was appended, or until ctx ends, and refuses further batches.
+func (p *Producer) Close(ctx context.Context) error {
+	if p.closed.Swap(true) {
+		return nil
+	}
+	p.stop()
+	p.verify.Wait()
+	err := p.client.Flush(ctx)
+	p.client.Close()
+	if err != nil {
+		return fmt.Errorf("kafka: topic %s: %w: closing before all batches were acknowledged: %w", p.o.Topic, model.ErrTransient, err)
+	}
+	return nil
+}

@@ -1,0 +1,213 @@
+package topics
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/shaledb/shale/internal/bucket"
+	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/catalog"
+)
+
+// Epoch is a topic that carries writes, or has carried them.
+type Epoch struct {
+	// Number counts the epochs of the installation from 1. It is the epoch of the partitions' blocks.
+	Number uint64
+	Topic  string
+	// ID is the identity of the topic, as Kafka's tools print it.
+	ID         string
+	Partitions int32
+	// Begins has the first offset of each partition that belongs to Shale.
+	Begins []int64
+	// Begun is in Unix nanoseconds.
+	Begun int64
+	// BeforeLost says that an operator has given up what was not shipped of the epoch before.
+	BeforeLost bool
+}
+
+// record is the object of an epoch.
+type record struct {
+	Version    int     `json:"version"`
+	Epoch      uint64  `json:"epoch"`
+	Topic      string  `json:"topic"`
+	TopicID    string  `json:"topic_id"`
+	Partitions int32   `json:"partitions"`
+	Begins     []int64 `json:"begins"`
+	Begun      int64   `json:"begun"`
+	BeforeLost bool    `json:"before_lost,omitempty"`
+}
+
+const (
+	version = 1
+	// maxEpoch is a number of four digits.
+	maxEpoch = 9999
+	suffix   = ".json"
+)
+
+func objectName(epoch uint64) string {
+	return fmt.Sprintf("%s%04d%s", catalog.TopicPrefix, epoch, suffix)
+}
+
+// Check returns an error of class invalid unless the epoch makes sense by itself.
+func (e *Epoch) Check() error {
+	err := checkPartitions(e.Partitions)
+	switch {
+	case err != nil:
+	case e.Number < 1 || e.Number > maxEpoch:
+		err = fmt.Errorf("number %d", e.Number)
+	case e.Topic == "" || e.ID == "":
+		err = errors.New("it names no topic")
+	case len(e.Begins) != int(e.Partitions):
+		err = fmt.Errorf("%d offsets for %d partitions", len(e.Begins), e.Partitions)
+	case slices.Min(e.Begins) < 0:
+		err = errors.New("a partition begins at a negative offset")
+	}
+	if err != nil {
+		return fmt.Errorf("epoch %d of topics: %w: %w", e.Number, model.ErrInvalid, err)
+	}
+	return nil
+}
+
+// List returns the epochs in their order.
+func List(ctx context.Context, b catalog.Reader) ([]Epoch, error) {
+	var all []Epoch
+	var names []string
+	err := b.List(ctx, catalog.TopicPrefix, func(name string, _ int64) error {
+		names = append(names, name)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("epochs of topics: %w", err)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		data, err := b.Get(ctx, name)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		e, err := parse(name, data)
+		if err != nil {
+			return nil, err
+		}
+		if e.Number != uint64(len(all)+1) {
+			return nil, fmt.Errorf("%s: %w: epoch %d is missing before it", name, model.ErrCorrupt, len(all)+1)
+		}
+		all = append(all, *e)
+	}
+	return all, nil
+}
+
+// Latest returns the epoch that takes writes, or nil.
+func Latest(all []Epoch) *Epoch {
+	if len(all) == 0 {
+		return nil
+	}
+	return &all[len(all)-1]
+}
+
+// ErrTaken says that another process has recorded an epoch with the same number. It is joined by class
+// transient.
+var ErrTaken = errors.New("another process has recorded this epoch")
+
+// Add records the next epoch. all are those that [List] has returned.
+func Add(ctx context.Context, b bucket.Bucket, all []Epoch, e Epoch) (Epoch, error) {
+	e.Number = uint64(len(all) + 1)
+	if e.Begun == 0 {
+		e.Begun = time.Now().UnixNano()
+	}
+	if err := e.Check(); err != nil {
+		return e, err
+	}
+	if last := Latest(all); last != nil {
+		switch {
+		case last.ID == e.ID:
+			return e, fmt.Errorf("topic %s: %w: it is that of epoch %d already", e.Topic, model.ErrInvalid, last.Number)
+		case e.Partitions != last.Partitions && e.Partitions != 2*last.Partitions:
+			return e, fmt.Errorf("topic %s: %w: it has %d partitions, and epoch %d has %d: the next one has as many, or twice as many",
+				e.Topic, model.ErrInvalid, e.Partitions, last.Number, last.Partitions)
+		}
+	}
+	if err := unused(ctx, b, e.Number); err != nil {
+		return e, err
+	}
+	data, err := json.Marshal(record{version, e.Number, e.Topic, e.ID, e.Partitions, e.Begins, e.Begun, e.BeforeLost})
+	if err != nil {
+		return e, fmt.Errorf("epoch %d of topics: %w: %w", e.Number, model.ErrInvalid, err)
+	}
+	data = catalog.Seal(append(data, '\n'))
+	name := objectName(e.Number)
+	created, err := b.PutIfAbsent(ctx, name, data)
+	if err == nil && created {
+		return e, nil
+	}
+	// The response may have been lost, and the request been repeated.
+	stored, e2 := b.Get(ctx, name)
+	switch {
+	case e2 == nil && bytes.Equal(stored, data):
+		return e, nil
+	case err != nil:
+		return e, fmt.Errorf("%s: %w", name, err)
+	case e2 != nil:
+		return e, fmt.Errorf("%s: %w", name, e2)
+	}
+	return e, fmt.Errorf("%s: %w: %w", name, model.ErrTransient, ErrTaken)
+}
+
+// unused returns an error if ships have covered partitions of an epoch. Then its object was deleted, and
+// offsets of another topic would be taken for shipped.
+func unused(ctx context.Context, b catalog.Reader, epoch uint64) error {
+	records, err := catalog.ReadStored(ctx, b)
+	if err != nil {
+		return err
+	}
+	for i := range records {
+		for _, v := range records[i].Covered {
+			if v.Epoch >= epoch && v.Epoch <= maxEpoch {
+				return fmt.Errorf("epoch %d of topics: %w: %s covers partition %s of epoch %d, whose object %s is missing; put it back",
+					epoch, model.ErrCorrupt, records[i].Name(), v.Node, v.Epoch, objectName(v.Epoch))
+			}
+		}
+	}
+	return nil
+}
+
+func parse(name string, data []byte) (*Epoch, error) {
+	fail := func(class error, format string, args ...any) (*Epoch, error) {
+		return nil, fmt.Errorf("%s: %w: %w", name, class, fmt.Errorf(format, args...))
+	}
+	body, err := catalog.Unseal(data)
+	if err != nil {
+		return fail(model.ErrCorrupt, "%w", err)
+	}
+	var v struct {
+		Version int `json:"version"`
+	}
+	if err := json.Unmarshal(body, &v); err != nil {
+		return fail(model.ErrCorrupt, "%w", err)
+	}
+	if v.Version != version {
+		return fail(model.ErrInvalid, "unknown version %d, this program reads version %d", v.Version, version)
+	}
+	var r record
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&r); err != nil {
+		return fail(model.ErrCorrupt, "%w", err)
+	}
+	number, err := strconv.ParseUint(strings.TrimSuffix(strings.TrimPrefix(name, catalog.TopicPrefix), suffix), 10, 64)
+	if err != nil || number != r.Epoch || objectName(number) != name {
+		return fail(model.ErrCorrupt, "the record is that of epoch %d", r.Epoch)
+	}
+	e := &Epoch{r.Epoch, r.Topic, r.TopicID, r.Partitions, r.Begins, r.Begun, r.BeforeLost}
+	if err := e.Check(); err != nil {
+		return fail(model.ErrCorrupt, "%w", err)
+	}
+	return e, nil
+}

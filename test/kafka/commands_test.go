@@ -1,0 +1,175 @@
+//go:build e2e
+
+package kafka
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/shaledb/shale/internal/journal/kafka"
+	"github.com/shaledb/shale/internal/model"
+)
+
+// shale runs the program of the repository, and returns its output, its messages and its exit code.
+func shale(t *testing.T, program string, args ...string) (out, messages string, code int) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), program, args...)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	var exit *exec.ExitError
+	if err := cmd.Run(); errors.As(err, &exit) {
+		code = exit.ExitCode()
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	return stdout.String(), stderr.String(), code
+}
+
+// The commands make a topic, refuse those with wrong settings, and begin epochs.
+func testCommands(t *testing.T, broker *Broker) {
+	program := filepath.Join(t.TempDir(), "shale")
+	if out, err := exec.Command("go", "build", "-o", program, "github.com/shaledb/shale/cmd/shale").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	file := filepath.Join(t.TempDir(), "shale.yaml")
+	bucket := t.TempDir()
+	if err := os.WriteFile(file, []byte("bucket: "+bucket+"\nkafka:\n  brokers: "+broker.Addr+"\n  topic: writes\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	type result struct {
+		Topic      string
+		Epoch      uint64
+		Partitions int32
+		Findings   []kafka.Finding
+		Extents    []struct{ Partition, Start, End, Shipped int64 }
+	}
+	// run runs a subcommand, and expects a code and a part of the messages.
+	run := func(code int, says string, args ...string) (r result) {
+		t.Helper()
+		out, messages, got := shale(t, program, append([]string{"kafka", args[0], "--config", file, "--json"}, args[1:]...)...)
+		if got != code || !strings.Contains(messages, says) {
+			t.Fatalf("%q: exit code %d and %q, expected %d and %q\n%s", args, got, messages, code, says, out)
+		}
+		if out != "" {
+			if err := json.Unmarshal([]byte(out), &r); err != nil {
+				t.Fatalf("%q: %v\n%s", args, err, out)
+			}
+		}
+		return r
+	}
+	run(1, "the cluster has no such topic; shale kafka create makes it", "check")
+	run(2, "expected a power of two", "create", "--partitions", "3")
+	run(2, "expected at least 2 with 3 replicas", "create", "--min-insync", "1")
+	run(1, "INVALID_REPLICATION_FACTOR", "create")
+	run(2, "would not be used: kafka.tls is off", "create", "--kafka.tls-ca-file", broker.CA)
+	run(2, "would not be used: kafka.sasl-mechanism is empty", "check", "--kafka.sasl-user", "me")
+	if r := run(0, "", "create", "--partitions", "4", "--replicas", "1", "--min-insync", "1"); r.Epoch != 1 || r.Partitions != 4 || r.Topic != "writes" {
+		t.Errorf("create: %+v", r)
+	}
+	run(1, "records topic writes as epoch 1 already", "create", "--partitions", "4", "--replicas", "1", "--min-insync", "1")
+	r := run(0, "", "check")
+	if len(r.Extents) != 4 || len(r.Findings) != 1 || r.Findings[0].Setting != "replicas" || r.Findings[0].Refused {
+		t.Errorf("check: %+v", r)
+	}
+
+	cl, err := kgo.NewClient(kgo.SeedBrokers(broker.Addr))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cl.Close()
+	admin := kadm.NewClient(cl)
+	// Each wrong setting is refused by its name, and restored.
+	for _, wrong := range [][2]string{
+		{"cleanup.policy", "compact"}, {"cleanup.policy", "compact,delete"}, {"retention.ms", "3600000"}, {"max.message.bytes", "100000"},
+		{"unclean.leader.election.enable", "true"}, {"min.insync.replicas", "2"},
+	} {
+		change := func(a kadm.AlterConfig) {
+			t.Helper()
+			all, err := admin.AlterTopicConfigs(t.Context(), []kadm.AlterConfig{a}, "writes")
+			if err == nil {
+				_, err = all.On("writes", func(r *kadm.AlterConfigsResponse) error { return r.Err })
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		before := map[string]string{"retention.ms": "172800000", "max.message.bytes": "16777216", "min.insync.replicas": "1", "cleanup.policy": "delete", "unclean.leader.election.enable": "false"}[wrong[0]]
+		change(kadm.AlterConfig{Op: kadm.SetConfig, Name: wrong[0], Value: &wrong[1]})
+		run(1, "topic writes is refused: "+wrong[0]+" = "+wrong[1], "check")
+		change(kadm.AlterConfig{Op: kadm.SetConfig, Name: wrong[0], Value: &before})
+	}
+	// Deleted records that the bucket does not have are a loss.
+	topic, err := kafka.Describe(t.Context(), open(broker.Addr), "writes")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := producer(t, open(broker.Addr), topic)
+	sample := &model.Batch{Tenant: "team", Signal: model.Metrics}
+	sample.AddSample(model.Key{Lo: 2}, 1, 1)
+	for range 5 {
+		if err := p.Append(t.Context(), sample); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var offsets kadm.Offsets
+	offsets.AddOffset("writes", 2, 3, -1)
+	if deleted, err := admin.DeleteRecords(t.Context(), offsets); err != nil || deleted.Error() != nil {
+		t.Fatal(err, deleted.Error())
+	}
+	r = run(1, "Kafka has deleted the records with offsets 0 to 2, which are not in the bucket", "check")
+	if x := r.Extents[2]; x.Start != 3 || x.End != 5 || x.Shipped != 0 {
+		t.Errorf("partition 2: %+v", x)
+	}
+
+	// Another topic begins another epoch.
+	run(1, "that of epoch 1 already", "adopt", "--from", "start")
+	create(t, open(broker.Addr), "small", 2)
+	run(1, "the next one has as many, or twice as many", "adopt", "--kafka.topic", "small")
+	double := create(t, open(broker.Addr), "double", 8)
+	run(1, "the bucket records topic writes as epoch 1", "check", "--kafka.topic", "double")
+	if err := producer(t, open(broker.Addr), double).Append(t.Context(), sample); err != nil {
+		t.Fatal(err)
+	}
+	run(2, "has 1 records: say --from start", "adopt", "--kafka.topic", "double")
+	if r := run(0, "", "adopt", "--kafka.topic", "double", "--from", "end", "--dry-run"); r.Epoch != 2 {
+		t.Errorf("adopt --dry-run: %+v", r)
+	}
+	if r := run(0, "", "adopt", "--kafka.topic", "double", "--from", "end"); r.Epoch != 2 || r.Partitions != 8 {
+		t.Errorf("adopt: %+v", r)
+	}
+	if r := run(0, "", "check", "--kafka.topic", "double"); r.Extents[2].Shipped != 1 {
+		t.Errorf("partition 2 of epoch 2 begins at %+v, expected offset 1", r.Extents[2])
+	}
+	// A topic that is lost takes a word of the operator.
+	if _, err := admin.DeleteTopic(t.Context(), "double"); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "the deletion", func() bool {
+		_, err := kafka.Describe(t.Context(), open(broker.Addr), "double")
+		return errors.Is(err, kafka.ErrNoTopic)
+	})
+	create(t, open(broker.Addr), "double", 8)
+	run(1, "the topic was deleted and made again", "check", "--kafka.topic", "double")
+	run(1, "--give-up-unshipped", "adopt", "--kafka.topic", "double")
+	if r := run(0, "", "adopt", "--kafka.topic", "double", "--give-up-unshipped"); r.Epoch != 3 {
+		t.Errorf("adopt after a loss: %+v", r)
+	}
+	// No server pretends to use Kafka.
+	_, messages, code := shale(t, program, "serve", "--config", file, "--data-dir", t.TempDir())
+	if code != 2 || !strings.Contains(messages, "no write would go to Kafka") {
+		t.Errorf("serve with kafka.brokers: exit code %d, %q", code, messages)
+	}
+	_, messages, code = shale(t, program, "serve", "--role", "gateway", "--data-dir", t.TempDir())
+	if code != 2 || !strings.Contains(messages, "this version has only the role all") {
+		t.Errorf("serve --role gateway: exit code %d, %q", code, messages)
+	}
+}
