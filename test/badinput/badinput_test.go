@@ -88,16 +88,16 @@ func TestBadInput(t *testing.T) {
 			}
 		}
 	}
-	tryAll(graphiteTCP(), graphiteUDP(), pickles())
+	tryAll(graphiteTCP(), graphiteUDP(), pickles(), graphiteHTTP())
 	for _, other := range others {
 		other.stop(t)
 	}
 	// Histograms come after the queries: one that is stored and unreadable would fail every query that selects
 	// it.
 	tryAll(remoteWrite(), remoteWrite2(), exemplars(), metadataTexts(), compression(), query(), endpoints(), remoteRead(),
-		loki(), lokiDetected(), pushes(), openTelemetry(), histograms(), admin(), connectionAttacks())
+		loki(), lokiDetected(), graphiteQueries(), pushes(), openTelemetry(), histograms(), admin(), connectionAttacks())
 	main.stop(t)
-	for _, g := range []group{commandLine(bin), movingIn(bin), folders(bin, t.TempDir())} {
+	for _, g := range []group{commandLine(bin), carbonFiles(bin), movingIn(bin), folders(bin, t.TempDir())} {
 		file := newGolden(g)
 		goldens = append(goldens, file)
 		for _, a := range g.attacks {
@@ -136,7 +136,8 @@ func (s *server) try(t *testing.T, file *golden, a attack) {
 		t.Errorf("the process had %d MiB at its peak, expected at most %d; now it has %d", peak, maxMiB, rss)
 	}
 	if a.samples > 0 {
-		if n := sum(moved, "write_discarded_samples") + sum(moved, "promwrite_received_samples") + sum(moved, "otlp_received_samples"); n != a.samples {
+		if n := sum(moved, "write_discarded_samples") + sum(moved, "promwrite_received_samples") + sum(moved, "otlp_received_samples") +
+			sum(moved, "graphite_http_points"); n != a.samples {
 			t.Errorf("%d samples were sent and %d are accounted for: %v", a.samples, n, moved)
 		}
 	}
@@ -166,7 +167,7 @@ func sum(moved map[string]int, prefix string) (n int) {
 	return n
 }
 
-var interesting = regexp.MustCompile(`^shale_(write_(discarded|refused)|graphite_(bad_lines|lines|pickles|lost_pickles|received_points|dropped_points|connections_refused)|` +
+var interesting = regexp.MustCompile(`^shale_(write_(discarded|refused)|graphite_(bad_lines|lines|pickles|lost_pickles|received_points|dropped_points|connections_refused|http_points)|` +
 	`promwrite_(requests|received_samples|received_exemplars|ignored)|lokipush_(requests|received_lines)|otlp_(requests|received_(lines|samples))|api_(prom|loki)_(requests|refused))[a-z_]*_total`)
 
 // moved returns by how much the interesting counters grew. Names lose their common prefix and suffix.
