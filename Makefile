@@ -11,7 +11,7 @@ DURATION ?= 60s
 FUZZTIME ?= 5m
 
 .DEFAULT_GOAL := help
-.PHONY: help build run check format vet staticcheck unit test tools race oracle oracle-carbon oracle-graphite oracle-logql damage e2e stores tiers torture fuzz bench bench-memory bench-micro bench-report clean
+.PHONY: help build run check format vet staticcheck unit test tools race oracle oracle-carbon oracle-graphite oracle-logql oracle-victorialogs damage e2e stores tiers torture fuzz bench bench-memory bench-micro bench-report clean
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -49,10 +49,13 @@ race: ## Test under the race detector.
 oracle: ## Compare the Prometheus API with Prometheus itself.
 	cd internal/api/prom/oracle && go vet ./... && go test -count=1 ./...
 
-# Loki's client takes minutes to build the first time, so it is built while the first tests run. The tests with bad
+oracle-victorialogs: ## Compare QUERIES (10000) random LogQL queries over the VictoriaLogs at VICTORIALOGS=URL with the same over Shale's own sources.
+	go test -count=1 -timeout 2h -v ./internal/read/victorialogs -run TestDifferential -victorialogs $(VICTORIALOGS) -queries $(or $(QUERIES),10000) -seed $(or $(SEED),1)
+
+# Loki's client and VictoriaLogs take minutes to build the first time, so they are built while the first tests run. The tests with bad
 # input mostly wait, so they run at the same time.
-e2e: ## Compare with real Prometheus servers, collectd, nc, logcli and OpenTelemetry for DURATION (60s), read the blocks with Python, and kill a real Kafka.
-	@(cd test/logcli && go tool -n logcli >/dev/null) & built=$$!; \
+e2e: ## Compare with real Prometheus servers, collectd, nc, logcli, VictoriaLogs and OpenTelemetry for DURATION (60s), read the blocks with Python, and kill a real Kafka.
+	@(cd test/victorialogs && go tool -n victoria-logs >/dev/null; cd ../logcli && go tool -n logcli >/dev/null) & built=$$!; \
 	go test -tags '$(TAGS),e2e' -count=1 -timeout 10m ./test/badinput & attacked=$$!; \
 	go test -tags '$(TAGS),e2e' -count=1 -timeout 30m -v ./test/e2e -duration $(DURATION); tested=$$?; \
 	wait $$built && wait $$attacked && exit $$tested

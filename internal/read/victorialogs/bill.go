@@ -24,8 +24,12 @@ func (s *Source) explain(req *model.Request) {
 	if req.Cost.Bill.Coarse {
 		return
 	}
-	if _, ok := s.account(req); !ok {
+	a, ok := s.account(req)
+	if !ok {
 		return
+	}
+	if a.filter != "" {
+		req.Cost.Bill.AddPlaced(model.Placed{Source: "victorialogs", Part: "the filter of the tenant", Where: model.Pushed, Reason: "only lines that pass it are sent"})
 	}
 	_, placed := translate(req, s.derives)
 	p := model.Placed{Source: "victorialogs", Part: "lines", Where: model.Local, Reason: "stages run here, on pages of lines that are fetched when they are wanted"}

@@ -28,12 +28,14 @@ const (
 
 // client asks one server. It is safe for concurrent use.
 type client struct {
-	url     string
-	http    *http.Client
-	metrics *metrics
-	breaker breaker
-	budget  retryBudget
-	pause   time.Duration // before the first repetition
+	url string
+	// authorization is the file with the credentials; "": none.
+	authorization string
+	http          *http.Client
+	metrics       *metrics
+	breaker       breaker
+	budget        retryBudget
+	pause         time.Duration // before the first repetition
 }
 
 func newClient(s *Settings, m *metrics) *client {
@@ -45,7 +47,7 @@ func newClient(s *Settings, m *metrics) *client {
 		DisableCompression: isLoopback(s.Source.url),
 	}
 	return &client{
-		url: s.Source.url, metrics: m, pause: firstPause,
+		url: s.Source.url, authorization: s.Authorization, metrics: m, pause: firstPause,
 		http: &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
 	}
 }
@@ -63,7 +65,12 @@ func (c *client) close() { c.http.CloseIdleConnections() }
 
 // query runs a LogsQL query and calls each with its rows. A row is valid during the call. If it fails for a
 // reason that may pass, and no row was handed over, it is sent again. An error of each ends it.
-func (c *client) query(ctx context.Context, a Account, kind, text string, each func(row []field) error) error {
+func (c *client) query(ctx context.Context, a access, kind, text string, each func(row []field) error) error {
+	authorization, err := credentials(c.authorization)
+	if err != nil {
+		c.metrics.requests.WithLabelValues(kind, "error").Inc()
+		return err // it says nothing about the server
+	}
 	pause := c.pause
 	for attempt := 1; ; attempt++ {
 		if !c.breaker.allow(time.Now()) {
@@ -71,7 +78,7 @@ func (c *client) query(ctx context.Context, a Account, kind, text string, each f
 			return fmt.Errorf("%w: VictoriaLogs at %s has failed %d times in a row; it is asked again in %s at most", model.ErrTransient, c.url, breakerFailures, breakerPause)
 		}
 		began := time.Now()
-		handed, err := c.once(ctx, a, text, each)
+		handed, err := c.once(ctx, a, authorization, text, each)
 		c.metrics.seconds.WithLabelValues(kind).Observe(time.Since(began).Seconds())
 		var failed *failure
 		switch {
@@ -120,10 +127,13 @@ func (c *client) failed(format string, of ...any) *failure {
 }
 
 // once sends a request, and reports whether a row was handed over.
-func (c *client) once(ctx context.Context, a Account, text string, each func(row []field) error) (handed bool, err error) {
+func (c *client) once(ctx context.Context, a access, authorization, text string, each func(row []field) error) (handed bool, err error) {
 	// A cluster may be told to answer with the lines of the nodes that are there. The rest would be missing
 	// without a word.
 	form := url.Values{"query": {text}, "allow_partial_response": {"0"}}
+	if a.filter != "" {
+		form.Set("extra_filters", a.filter)
+	}
 	if at, ok := ctx.Deadline(); ok {
 		// The server gives up with the client. Its own limit is the lower of the two.
 		form.Set("timeout", strconv.FormatFloat(max(time.Until(at).Seconds(), 0.001), 'f', 3, 64)+"s")
@@ -133,6 +143,9 @@ func (c *client) once(ctx context.Context, a Account, text string, each func(row
 		return false, fmt.Errorf("%w: request to VictoriaLogs: %v", model.ErrInvalid, err)
 	}
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	if authorization != "" {
+		req.Header.Set("Authorization", authorization)
+	}
 	req.Header.Set("AccountID", strconv.FormatUint(uint64(a.ID), 10))
 	req.Header.Set("ProjectID", strconv.FormatUint(uint64(a.Project), 10))
 	resp, err := c.http.Do(req)

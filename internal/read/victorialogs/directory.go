@@ -38,7 +38,7 @@ const (
 // directory is what VictoriaLogs has of a request.
 type directory struct {
 	source  *Source
-	account Account
+	account access
 	req     *model.Request
 	filter  filter
 	streams *streamSet

@@ -16,7 +16,10 @@ import (
 type Settings struct {
 	Source   Location `name:"source" default:"" placeholder:"victorialogs=URL" help:"A further source of log lines for LogQL: victorialogs=http://HOST:9428 is a VictoriaLogs server, or the vlselect of a cluster. Its lines and those of this process are answered together. Empty: none."`
 	Accounts Accounts `name:"victorialogs.accounts" default:"" placeholder:"TENANT=ACCOUNT[:PROJECT],..." help:"Which AccountID and ProjectID of VictoriaLogs each tenant reads, separated by commas. A tenant that is not in the list sees no line of VictoriaLogs. Empty: only the tenant anonymous does, that of account 0 and project 0."`
-	Requests int      `name:"victorialogs.max-requests" type:"count" default:"16" placeholder:"N" min:"1" max:"1024" help:"Most requests to VictoriaLogs at one time. Further ones wait."`
+	Filters  Filters  `name:"victorialogs.extra-filters" default:"" placeholder:"TENANT=FILTER;..." help:"Filters of LogsQL, such as team-a={env=\"prod\"}, separated by semicolons. A tenant of the list sees only those lines of its account that pass its filter."`
+	// Authorization is the file with the credentials.
+	Authorization string `name:"victorialogs.authorization-file" default:"" placeholder:"FILE" help:"File with the value of the header Authorization for requests to VictoriaLogs, such as Bearer TOKEN. It is read for each request, so that a new file counts at once. Empty: no credentials."`
+	Requests      int    `name:"victorialogs.max-requests" type:"count" default:"16" placeholder:"N" min:"1" max:"1024" help:"Most requests to VictoriaLogs at one time. Further ones wait."`
 	// CheckEvery is how long a count of lines holds.
 	CheckEvery time.Duration `name:"victorialogs.check-every" type:"time" default:"10s" placeholder:"TIME" min:"1s" max:"5m" help:"Time for which kept results and answers over lines of VictoriaLogs are used without looking whether lines have come late or gone. Looking is one request that counts lines in windows of five minutes."`
 }

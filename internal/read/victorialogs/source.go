@@ -80,18 +80,18 @@ func (s *Source) Close() error {
 	return nil
 }
 
-// account returns the account of a request, and whether there is anything for it.
-func (s *Source) account(req *model.Request) (Account, bool) {
+// account returns what a request may read, and whether there is anything for it.
+func (s *Source) account(req *model.Request) (access, bool) {
 	if req.Signal != model.Logs || req.Range.Min > req.Range.Max {
-		return Account{}, false
+		return access{}, false
 	}
-	a, ok := s.settings.Accounts.Of(req.Tenant)
+	a, ok := s.settings.accessOf(req.Tenant)
 	if !ok {
 		s.metrics.denied.Inc()
 		req.Cost.Warnings.Add("lines of VictoriaLogs are left out: tenant " + req.Tenant + " has no account in victorialogs.accounts")
 		return a, false
 	}
-	if req.Cost.Bill == nil && s.watch.covers(a, req.Range) {
+	if req.Cost.Bill == nil && s.watch.covers(a.Account, req.Range) {
 		req.Cost.Reach.AddFurther(req.Range)
 		return a, true
 	}
@@ -132,7 +132,7 @@ type stream struct {
 }
 
 // selected returns the streams of a request that have lines in its range, sorted by key.
-func (s *Source) selected(ctx context.Context, a Account, req *model.Request) ([]*stream, error) {
+func (s *Source) selected(ctx context.Context, a access, req *model.Request) ([]*stream, error) {
 	f := s.filterOf(req)
 	set := newStreamSet(s, req)
 	err := s.client.query(ctx, a, kindStreams, f.in(req.Range)+" | uniq by (_stream)", func(row []field) error {
