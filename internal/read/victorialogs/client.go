@@ -163,6 +163,7 @@ func (c *client) once(ctx context.Context, a access, authorization, text string,
 	counted := &countingReader{r: resp.Body}
 	defer func() { c.metrics.bytes.Add(float64(counted.n)) }()
 	rows := newRowReader(counted)
+	defer rows.release()
 	for {
 		row, err := rows.next()
 		switch {

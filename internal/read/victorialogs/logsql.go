@@ -34,15 +34,6 @@ func timeText(t int64) string {
 	return time.Unix(0, max(t, -1<<63+1)).UTC().Format("2006-01-02T15:04:05.000000000Z")
 }
 
-// parseTime reads a time as VictoriaLogs writes it.
-func parseTime(text []byte) (int64, bool) {
-	t, err := time.Parse(time.RFC3339Nano, string(text))
-	if err != nil || t.Before(time.Unix(0, -1<<63)) || t.After(time.Unix(0, 1<<63-1)) {
-		return 0, false
-	}
-	return t.UnixNano(), true
-}
-
 // filterOf translates what a request selects.
 func (s *Source) filterOf(req *model.Request) filter {
 	f, placed := translate(req, s.derives)

@@ -1,17 +1,13 @@
 package victorialogs
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"fmt"
-	"math"
 	"slices"
 	"sort"
 	"sync"
 
 	"github.com/shaledb/shale/internal/model"
-	"github.com/shaledb/shale/internal/write/logs"
 )
 
 // columns say what was fetched of the lines of a page. Each has what the one before it has.
@@ -106,9 +102,6 @@ func (p *page) releaseLocked() {
 	p.has, p.of, p.charge = nothing, nil, 0
 }
 
-// rowBytes is about what a line takes besides its text, while it is sorted and after.
-const rowBytes = 80
-
 // loadLocked fetches the lines, unless that was done.
 func (p *page) loadLocked(ctx context.Context, want columns) error {
 	if p.has >= want {
@@ -125,8 +118,9 @@ func (p *page) loadLocked(ctx context.Context, want columns) error {
 		text += " | delete _stream_id"
 	}
 	f := newFetch(p, want)
+	defer f.release()
 	err := p.source.client.query(ctx, p.account, kindLines, text, f.add)
-	p.source.metrics.rows.Add(float64(f.rows))
+	p.source.metrics.rows.Add(float64(len(f.raw)))
 	if err == nil {
 		err = p.keepLocked(f, want)
 	}
@@ -138,7 +132,7 @@ func (p *page) loadLocked(ctx context.Context, want columns) error {
 
 // keepLocked sorts what was fetched and checks that all lines of the directory are there.
 func (p *page) keepLocked(f *fetch, want columns) error {
-	p.of = f.of
+	p.of = f.settle()
 	for i := range p.cells {
 		c := &p.cells[i]
 		l := p.of[c.stream]
@@ -146,7 +140,6 @@ func (p *page) keepLocked(f *fetch, want columns) error {
 			l = new(lines)
 			p.of[c.stream] = l
 		}
-		l.settle(want)
 		if from := hides(p.req, c.Labels); from > p.req.Range.Min {
 			continue // the directory counts lines that are hidden
 		}
@@ -168,7 +161,6 @@ type lines struct {
 	metadata []model.Labels
 	of       []uint32
 	dropped  []int64 // times of lines that were there twice
-	settled  bool
 }
 
 func (l *lines) begin(i int) uint32 {
@@ -177,8 +169,6 @@ func (l *lines) begin(i int) uint32 {
 	}
 	return l.ends[i-1]
 }
-
-func (l *lines) text(i int) []byte { return l.bytes[l.begin(i):l.ends[i]] }
 
 // within returns the lines of a range.
 func (l *lines) within(r model.TimeRange) (from, to int) {
@@ -193,52 +183,6 @@ func (l *lines) droppedWithin(r model.TimeRange) (n int64) {
 		}
 	}
 	return n
-}
-
-// settle sorts the lines by time, those of one time by their text and their metadata, and drops those that
-// are there twice. VictoriaLogs does not keep the order in which lines of one time arrived.
-func (l *lines) settle(has columns) {
-	if l.settled {
-		return
-	}
-	l.settled = true
-	order := make([]int, len(l.times))
-	for i := range order {
-		order[i] = i
-	}
-	compare := func(a, b int) int {
-		if c := cmp.Compare(l.times[a], l.times[b]); c != 0 || has != whole {
-			return c
-		}
-		return cmp.Or(bytes.Compare(l.text(a), l.text(b)), bytes.Compare(l.metadataAt(a), l.metadataAt(b)))
-	}
-	slices.SortFunc(order, compare)
-	out := lines{metadata: l.metadata, settled: true, times: make([]int64, 0, len(order))}
-	if has == whole {
-		out.bytes, out.ends = make([]byte, 0, len(l.bytes)), make([]uint32, 0, len(order))
-	}
-	for k, i := range order {
-		if has == whole {
-			if k > 0 && compare(order[k-1], i) == 0 {
-				out.dropped = append(out.dropped, l.times[i])
-				continue
-			}
-			out.bytes = append(out.bytes, l.text(i)...)
-			out.ends = append(out.ends, uint32(len(out.bytes)))
-		}
-		out.times = append(out.times, l.times[i])
-		if len(l.metadata) > 0 {
-			out.of = append(out.of, l.of[i])
-		}
-	}
-	*l = out
-}
-
-func (l *lines) metadataAt(i int) model.Labels {
-	if len(l.of) == 0 || l.of[i] == 0 {
-		return nil
-	}
-	return l.metadata[l.of[i]-1]
 }
 
 // fill sets dst to the lines of a range.
@@ -256,135 +200,4 @@ func (l *lines) fill(r model.TimeRange, want model.TextWant, dst *model.TextRows
 		dst.Metadata = append(dst.Metadata, l.metadata...)
 		dst.MetadataOf = append(dst.MetadataOf, l.of[from:to]...)
 	}
-}
-
-// fetch gathers the rows of a response as lines.
-type fetch struct {
-	p    *page
-	want columns
-	rows int64
-	of   map[*stream]*lines
-	// Of the last row: neighbours mostly are of one stream.
-	spelling string
-	fields   []field // of the stream
-	stream   *stream
-	lines    *lines
-
-	entries logs.Entries
-	batch   model.Batch
-	known   map[metadataKey]uint32
-	labels  []byte
-}
-
-// metadataKey is a set of metadata of a stream.
-type metadataKey struct {
-	stream *stream
-	labels string
-}
-
-func newFetch(p *page, want columns) *fetch {
-	f := &fetch{p: p, want: want, of: map[*stream]*lines{}, known: map[metadataKey]uint32{}}
-	f.entries.Start(&p.source.streams.rules, &f.batch, func(int64) error { return nil })
-	return f
-}
-
-// add takes a row.
-func (f *fetch) add(row []field) error {
-	f.rows++
-	t, ok := parseTime(valueOf(row, "_time"))
-	if !ok {
-		return fmt.Errorf("%w: VictoriaLogs at %s has sent a line without a time: %s", model.ErrCorrupt, f.p.source.client.url, rowText(row))
-	}
-	if err := f.setStream(valueOf(row, "_stream")); err != nil || f.stream == nil {
-		return err
-	}
-	l := f.lines
-	text := valueOf(row, "_msg")
-	if len(l.bytes)+len(text) > math.MaxInt32 {
-		return fmt.Errorf("%w: the lines of %s from %s to %s exceed %d bytes; ask for a shorter range", model.ErrLimit, f.stream.Labels, timeText(f.p.Min), timeText(f.p.Max), math.MaxInt32)
-	}
-	if err := f.take(2*int64(len(text)) + rowBytes); err != nil {
-		return err
-	}
-	l.times = append(l.times, t)
-	if f.want == times {
-		return nil
-	}
-	l.bytes = append(l.bytes, text...)
-	l.ends = append(l.ends, uint32(len(l.bytes)))
-	return f.addMetadata(row, text)
-}
-
-func (f *fetch) take(n int64) error {
-	if err := f.p.req.Quota.TakeBytes(n); err != nil {
-		return err
-	}
-	f.p.charge += n
-	return nil
-}
-
-func (f *fetch) setStream(spelling []byte) (err error) {
-	if f.fields != nil && string(spelling) == f.spelling {
-		return nil
-	}
-	f.spelling = string(spelling)
-	// Streams that are new since the directory was read are not part of the result.
-	f.stream, f.lines = f.p.streams.lookUp(f.spelling), nil
-	if f.fields, err = fieldsOf(spelling); err != nil || f.stream == nil {
-		return err
-	}
-	if f.fields == nil {
-		f.fields = []field{}
-	}
-	if f.lines = f.of[f.stream]; f.lines == nil {
-		f.lines = new(lines)
-		f.of[f.stream] = f.lines
-	}
-	f.entries.Begin(f.stream.Stream)
-	return nil
-}
-
-// addMetadata makes structured metadata of the fields that are neither the line nor labels of its stream.
-func (f *fetch) addMetadata(row []field, text []byte) error {
-	m := &f.entries.Meta
-	m.Reset()
-	for i := range row {
-		switch string(row[i].name) {
-		case "_time", "_msg", "_stream", "_stream_id":
-			continue
-		}
-		if f.isOwn(&row[i]) {
-			continue
-		}
-		m.Add(row[i].name, row[i].value)
-	}
-	if why := m.Lost(); why != "" {
-		return fmt.Errorf("%w: a line of %s has fields that cannot be shown: %s", model.ErrLimit, f.stream.Labels, why)
-	}
-	f.labels = f.entries.AppendMetadata(f.labels[:0], text)
-	l, set := f.lines, uint32(0)
-	if len(f.labels) > 0 {
-		key := metadataKey{f.stream, string(f.labels)}
-		if set = f.known[key]; set == 0 {
-			if err := f.take(2*int64(len(f.labels)) + rowBytes); err != nil {
-				return err
-			}
-			l.metadata = append(l.metadata, model.Labels(key.labels))
-			set = uint32(len(l.metadata))
-			f.known[key] = set
-		}
-	}
-	l.of = append(l.of, set)
-	return nil
-}
-
-// isOwn reports whether a field of a line is one of its stream. A field of that name with another value was
-// structured metadata.
-func (f *fetch) isOwn(x *field) bool {
-	for i := range f.fields {
-		if o := &f.fields[i]; bytes.Equal(o.name, x.name) && bytes.Equal(o.value, x.value) {
-			return true
-		}
-	}
-	return false
 }

@@ -2,9 +2,12 @@ package victorialogs
 
 import (
 	"bufio"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
+	"math/bits"
+	"sync"
 
 	"github.com/shaledb/shale/internal/jsonscan"
 )
@@ -28,7 +31,26 @@ type rowReader struct {
 	count  int64 // rows that were read
 }
 
-func newRowReader(r io.Reader) *rowReader { return &rowReader{r: bufio.NewReaderSize(r, 64<<10)} }
+var rowReaders = sync.Pool{New: func() any { return &rowReader{r: bufio.NewReaderSize(nil, 64<<10)} }}
+
+func newRowReader(r io.Reader) *rowReader {
+	s := rowReaders.Get().(*rowReader)
+	s.r.Reset(r)
+	s.count = 0
+	return s
+}
+
+// maxKeptRow bounds the buffers that a reader leaves to the next one.
+const maxKeptRow = 256 << 10
+
+// release gives the buffers to the next reader.
+func (s *rowReader) release() {
+	s.r.Reset(nil)
+	clear(s.fields)
+	if cap(s.long)+cap(s.arena)+cap(s.fields)*48 <= maxKeptRow {
+		rowReaders.Put(s)
+	}
+}
 
 // next returns the next row, which is valid until it is called again. The error is io.EOF after the last row.
 func (s *rowReader) next() ([]field, error) {
@@ -129,7 +151,40 @@ func (s *rowReader) text(b []byte, i int) (text []byte, next int, ok bool) {
 	if i >= len(b) || b[i] != '"' {
 		return nil, 0, false
 	}
-	end, escaped := jsonscan.StringEnd(b, i+1)
+	begin := i + 1
+	end := plainEnd(b, begin)
+	switch {
+	case end == len(b) || b[end] < ' ':
+		return nil, 0, false
+	case b[end] == '"':
+		return b[begin:end], end + 1, true
+	}
+	// Strings that lie in the arena stay where they are when it grows.
+	from := len(s.arena)
+	for {
+		s.arena = append(s.arena, b[begin:end]...)
+		if end == len(b) || b[end] < ' ' {
+			return nil, 0, false
+		}
+		if b[end] == '"' {
+			return s.arena[from:len(s.arena):len(s.arena)], end + 1, true
+		}
+		c := byte(0)
+		if end+1 < len(b) {
+			c = simpleEscapes[b[end+1]]
+		}
+		if c == 0 {
+			return s.hardText(b, i, from)
+		}
+		s.arena = append(s.arena, c)
+		begin = end + 2
+		end = plainEnd(b, begin)
+	}
+}
+
+// hardText is text for a string that has escapes of more than a byte, or none that is one.
+func (s *rowReader) hardText(b []byte, i, from int) (text []byte, next int, ok bool) {
+	end, _ := jsonscan.StringEnd(b, i+1)
 	if end < 0 {
 		return nil, 0, false
 	}
@@ -139,16 +194,32 @@ func (s *rowReader) text(b []byte, i int) (text []byte, next int, ok bool) {
 			return nil, 0, false
 		}
 	}
-	if !escaped {
-		return raw, end + 1, true
-	}
-	// Strings that lie in the arena stay where they are when it grows.
-	begin := len(s.arena)
-	s.arena, ok = jsonscan.AppendUnescaped(s.arena, raw, jsonscan.JSON)
+	s.arena, ok = jsonscan.AppendUnescaped(s.arena[:from], raw, jsonscan.JSON)
 	if !ok {
 		return nil, 0, false
 	}
-	return s.arena[begin:len(s.arena):len(s.arena)], end + 1, true
+	return s.arena[from:len(s.arena):len(s.arena)], end + 1, true
+}
+
+// simpleEscapes are what a letter after a backslash stands for; 0: no single byte.
+var simpleEscapes = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
+
+// plainEnd returns the index of the next quote, backslash or control character from i on, or len(b). It looks
+// at eight bytes at a time: strings are most of what is read.
+func plainEnd(b []byte, i int) int {
+	const ones, tops = 0x0101010101010101, 0x8080808080808080
+	for ; i+8 <= len(b); i += 8 {
+		x := binary.LittleEndian.Uint64(b[i:])
+		quotes, slashes := x^('"'*ones), x^('\\'*ones)
+		// The lowest bit of each term is right, and those above it may be too many.
+		found := ((x-' '*ones)&^x | (quotes-ones)&^quotes | (slashes-ones)&^slashes) & tops
+		if found != 0 {
+			return i + bits.TrailingZeros64(found)/8
+		}
+	}
+	for ; i < len(b) && b[i] >= ' ' && b[i] != '"' && b[i] != '\\'; i++ {
+	}
+	return min(i, len(b))
 }
 
 // valueOf returns the value of a field, or nil.

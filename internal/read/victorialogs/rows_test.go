@@ -51,6 +51,11 @@ func TestRows(t *testing.T) {
 		{"a comma at the end", "{\"a\":\"1\",}\n", 0, errRow},
 		{"no colon", "{\"a\" \"1\"}\n", 0, errRow},
 		{"a control character", "{\"a\":\"\x01\"}\n", 0, errRow},
+		{"a control character after others", "{\"a\":\"0123456789\x1f\"}\n", 0, errRow},
+		{"a control character after an escape", "{\"a\":\"\\n\x01\"}\n", 0, errRow},
+		{"a string without an end", "{\"a\":\"0123456789\n", 0, errRow},
+		{"a backslash at the end", "{\"a\":\"0123\\\n", 0, errRow},
+		{"half a surrogate", "{\"a\":\"\\ud83d\"}\n", 0, errRow},
 		{"an unknown escape", "{\"a\":\"\\x41\"}\n", 0, errRow},
 		{"too many fields", "{" + strings.Repeat(`"a":"1",`, maxFields) + "\"a\":\"1\"}\n", 0, errMany},
 		{"too long", "{\"a\":\"" + strings.Repeat("x", maxRowBytes) + "\"}\n", 0, errLong},
@@ -69,6 +74,10 @@ func FuzzRows(f *testing.F) {
 	f.Add("{\"_msg\":\"a \\\"b\\\" \\u00e9\",\"_time\":\"2025-11-24T16:00:00.5Z\"}")
 	f.Add(`{"_stream":"{app=\"web\",k=\"a\\\"b\\\\c\\nd\"}", "":""}`)
 	f.Add(`{"a":"\ud83d\ude00","a":"\t"}`)
+	f.Add(`{"a":"12345678\\u0041","b":"1234567\"","c":"12345678\\/\\b\\f\\r"}`)
+	f.Add("{\"a\":\"1234567\x1f\"}")
+	f.Add("{\"a\":\"12345678\xe2\x82\xac\x7f\x80\xff\"}")
+	f.Add(`{"a":"\\`)
 	f.Add("{}")
 	f.Add("cannot execute query")
 	f.Fuzz(func(t *testing.T, text string) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"strconv"
+	"unicode/utf8"
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/write/logs"
@@ -62,46 +63,69 @@ func isLabelName(name []byte) bool {
 	return len(name) > 0
 }
 
-// fieldsOf returns the fields of a stream as they are in VictoriaLogs, with the bytes of their own.
+// fieldsOf returns the fields of a stream as they are in VictoriaLogs. They share the bytes of its spelling.
 func fieldsOf(spelling []byte) (all []field, err error) {
+	if n := bytes.Count(spelling, []byte(`="`)); n > 0 {
+		all = make([]field, 0, n)
+	}
 	err = eachStreamField(spelling, func(name, value []byte) error {
-		all = append(all, field{bytes.Clone(name), bytes.Clone(value)})
+		all = append(all, field{name, value})
 		return nil
 	})
 	return all, err
 }
 
+// eachStreamField visits the fields of a stream. The bytes are those of the spelling, or of a text of its
+// own.
 func eachStreamField(spelling []byte, visit func(name, value []byte) error) error {
-	malformed := fmt.Errorf("%w: malformed stream %.*q", model.ErrInvalid, maxErrorBytes, spelling)
+	malformed := func() error {
+		return fmt.Errorf("%w: malformed stream %.*q", model.ErrInvalid, maxErrorBytes, spelling)
+	}
 	if len(spelling) == 0 { // a row without a stream
 		return nil
 	}
 	if len(spelling) < 2 || spelling[0] != '{' || spelling[len(spelling)-1] != '}' {
-		return malformed
+		return malformed()
 	}
 	for s := spelling[1 : len(spelling)-1]; len(s) > 0; {
 		eq := bytes.Index(s, []byte(`="`))
 		if eq <= 0 {
-			return malformed
+			return malformed()
 		}
-		quoted, err := strconv.QuotedPrefix(string(s[eq+1:]))
-		if err != nil {
-			return malformed
+		value, size := unquoted(s[eq+1:])
+		if size == 0 {
+			return malformed()
 		}
-		value, err := strconv.Unquote(quoted)
-		if err != nil {
-			return malformed
-		}
-		if err := visit(s[:eq], []byte(value)); err != nil {
+		if err := visit(s[:eq:eq], value); err != nil {
 			return err
 		}
-		if s = s[eq+1+len(quoted):]; len(s) == 0 {
+		if s = s[eq+1+size:]; len(s) == 0 {
 			break
 		}
 		if s[0] != ',' || len(s) == 1 {
-			return malformed
+			return malformed()
 		}
 		s = s[1:]
 	}
 	return nil
+}
+
+// unquoted returns the text in the quotes that s begins with, and the size of both. Size 0 means that it
+// cannot be read.
+func unquoted(s []byte) (value []byte, size int) {
+	if end := bytes.IndexByte(s[1:], '"'); end >= 0 {
+		value = s[1 : end+1 : end+1]
+		if bytes.IndexByte(value, '\\') < 0 && bytes.IndexByte(value, '\n') < 0 && utf8.Valid(value) {
+			return value, end + 2
+		}
+	}
+	quoted, err := strconv.QuotedPrefix(string(s))
+	if err != nil {
+		return nil, 0
+	}
+	text, err := strconv.Unquote(quoted)
+	if err != nil {
+		return nil, 0
+	}
+	return []byte(text), len(quoted)
 }
