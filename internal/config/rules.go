@@ -36,6 +36,12 @@ func rules() []rule {
 		{"graphite-cache-query-listen", func(c *Config) error { return optionalHostPort(c.GraphiteCacheListen) }},
 		{"graphite-protobuf-listen", func(c *Config) error { return optionalHostPort(c.GraphiteProtobufListen) }},
 		{"graphite.relay-tls-key-file", relayCertificate},
+		{"graphite.relay-instance", func(c *Config) error {
+			if c.Carbon.RelayInstance != "" && c.Carbon.Relay == "" {
+				return errors.New("graphite.relay must be set, too")
+			}
+			return nil
+		}},
 		{"graphite-tls-listen", func(c *Config) error { return secureHostPort(c, c.GraphiteTLSListen) }},
 		{"graphite-pickle-tls-listen", func(c *Config) error { return secureHostPort(c, c.GraphitePickleTLSListen) }},
 		{"tls.key-file", func(c *Config) error {

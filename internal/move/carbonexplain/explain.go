@@ -122,17 +122,30 @@ func files(carbon *carbonconf.File) []parser {
 	}
 }
 
-// checkRelay checks relay-rules.conf with the section [relay] of carbon.conf, if there is one.
+// checkRelay checks relay-rules.conf with the section [relay] of carbon.conf or, if there are several
+// relays, with the section of each, such as [relay:a].
 func checkRelay(carbon, relay *carbonconf.File) error {
-	if !slices.ContainsFunc(carbon.Sections, func(s *carbonconf.Section) bool { return s.Name == "relay" }) {
-		return nil
+	instances := []string{}
+	for _, s := range carbon.Sections {
+		if name, ok := strings.CutPrefix(s.Name, "relay:"); ok {
+			instances = append(instances, name)
+		} else if s.Name == "relay" && len(instances) == 0 {
+			instances = append(instances, "")
+		}
 	}
-	conf, err := route.ParseConf(carbon)
-	if err != nil || conf.RelayRules == "" {
-		return err
+	if len(instances) > 1 && instances[0] == "" { // what all of them share
+		instances = instances[1:]
 	}
-	_, err = conf.Router(relay, nil)
-	return err
+	for _, name := range instances {
+		conf, err := route.ParseConf(carbon, name)
+		if err == nil && conf.RelayRules != "" {
+			_, err = conf.Router(relay, nil)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // lines returns the report as text: a line for each setting and file.

@@ -38,7 +38,7 @@ func conf(t *testing.T, lines ...string) *route.Conf {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := route.ParseConf(f)
+	c, err := route.ParseConf(f, "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -63,7 +63,7 @@ func router(t testing.TB, conf, relay, aggregation string) *route.Router {
 		}
 		return f
 	}
-	c, err := route.ParseConf(parse("carbon.conf", conf))
+	c, err := route.ParseConf(parse("carbon.conf", conf), "")
 	if err != nil {
 		t.Fatal(err)
 	}

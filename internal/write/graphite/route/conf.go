@@ -48,15 +48,15 @@ const (
 	byFastAggregate method = "fast-aggregated-hashing"
 )
 
-// ParseConf returns what a carbon.conf says of the relay. The defaults are those of carbon.
-func ParseConf(f *carbonconf.File) (*Conf, error) {
-	i := slices.IndexFunc(f.Sections, func(s *carbonconf.Section) bool { return s.Name == "relay" })
-	if i < 0 {
-		return nil, fmt.Errorf("%w: %s has no section [relay]", model.ErrInvalid, f.Path)
+// ParseConf returns what a carbon.conf says of the relay, or of an instance of it: its section
+// [relay:instance], where it says something, goes before [relay]. The defaults are those of carbon.
+func ParseConf(f *carbonconf.File, instance string) (*Conf, error) {
+	sections, err := sectionsOf(f, instance)
+	if err != nil {
+		return nil, err
 	}
 	c := &Conf{Protocol: Pickle, method: byRules, replication: 1, diverse: true}
 	relayRules, aggregationRules, transport := "relay-rules.conf", "aggregation-rules.conf", "none"
-	s := f.Sections[i]
 	for _, key := range []struct {
 		name string
 		take func(value string) error
@@ -79,13 +79,14 @@ func ParseConf(f *carbonconf.File) (*Conf, error) {
 		{"destination_pool_replicas", unsupported},
 		{"tag_relay_normalized", unsupported},
 	} {
-		if k := s.Get(key.name); k != nil && k.Value != "" {
+		if s, k := sections.get(key.name); k != nil {
 			if err := key.take(k.Value); err != nil {
 				return nil, s.Errorf(k.Line, "%s: %w", strings.ToUpper(key.name), err)
 			}
 		}
 	}
 	if len(c.Destinations) == 0 {
+		s := sections[0]
 		return nil, s.Errorf(s.Line, "DESTINATIONS is missing: points have to go somewhere")
 	}
 	c.TLS = transport == "ssl"
@@ -101,14 +102,43 @@ func ParseConf(f *carbonconf.File) (*Conf, error) {
 			c.hash = mmh3CH
 		}
 	}
-	return c, c.check(s)
+	return c, c.check(sections.get("destinations"))
+}
+
+// sections are those of an instance and of all instances, in the order in which they are looked at.
+type sections []*carbonconf.Section
+
+func sectionsOf(f *carbonconf.File, instance string) (all sections, err error) {
+	names := []string{"relay"}
+	if instance != "" {
+		names = []string{"relay:" + instance, "relay"}
+	}
+	for n, name := range names {
+		i := slices.IndexFunc(f.Sections, func(s *carbonconf.Section) bool { return s.Name == name })
+		switch {
+		case i >= 0:
+			all = append(all, f.Sections[i])
+		case n == 0:
+			return nil, fmt.Errorf("%w: %s has no section [%s]", model.ErrInvalid, f.Path, name)
+		}
+	}
+	return all, nil
+}
+
+// get returns the first value of a key, and its section.
+func (all sections) get(name string) (*carbonconf.Section, *carbonconf.Key) {
+	for _, s := range all {
+		if k := s.Get(name); k != nil && k.Value != "" {
+			return s, k
+		}
+	}
+	return nil, nil
 }
 
 func (c *Conf) isFast() bool { return c.method == byFastHash || c.method == byFastAggregate }
 
 // check finds destinations that cannot be told apart.
-func (c *Conf) check(s *carbonconf.Section) error {
-	line := s.Get("destinations").Line
+func (c *Conf) check(s *carbonconf.Section, destinations *carbonconf.Key) error {
 	seen := map[Destination]bool{}
 	for _, d := range c.Destinations {
 		key := d
@@ -116,7 +146,7 @@ func (c *Conf) check(s *carbonconf.Section) error {
 			key.Port = 0 // of which hashes do not know
 		}
 		if seen[key] {
-			return s.Errorf(line, "DESTINATIONS: %s is there twice; hashes tell destinations apart by host and instance", d)
+			return s.Errorf(destinations.Line, "DESTINATIONS: %s is there twice; hashes tell destinations apart by host and instance", d)
 		}
 		seen[key] = true
 	}

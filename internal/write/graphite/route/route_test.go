@@ -18,7 +18,7 @@ func parseBoth(conf, rules string) (*Router, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := ParseConf(f)
+	c, err := ParseConf(f, "")
 	if err != nil {
 		return nil, err
 	}
@@ -26,6 +26,29 @@ func parseBoth(conf, rules string) (*Router, error) {
 		return nil, err
 	}
 	return c.Router(f, func(string) ([]string, error) { return nil, nil })
+}
+
+// TestInstance: the section of an instance goes before that of all instances, key by key.
+func TestInstance(t *testing.T) {
+	f, err := parse("carbon.conf", "[relay]\nDESTINATIONS = a:1\nDESTINATION_PROTOCOL = line\nREPLICATION_FACTOR = 2\nRELAY_METHOD = consistent-hashing\n"+
+		"[relay:b]\nDESTINATIONS = b:1, c:1\n[relay:c]\nREPLICATION_FACTOR = 0\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := ParseConf(f, "b")
+	if err != nil || len(c.Destinations) != 2 || c.Destinations[0].String() != "b:1" || c.Protocol != Line || c.replication != 2 {
+		t.Errorf("got %+v, %v", c, err)
+	}
+	if c, err = ParseConf(f, ""); err != nil || len(c.Destinations) != 1 {
+		t.Errorf("without an instance: %+v, %v", c, err)
+	}
+	for instance, want := range map[string]string{
+		"c": "carbon.conf:9: [relay:c]: REPLICATION_FACTOR: expected a number of copies from 1, found \"0\"", "d": "carbon.conf has no section [relay:d]",
+	} {
+		if _, err := ParseConf(f, instance); !errors.Is(err, model.ErrInvalid) || !strings.Contains(err.Error(), want) {
+			t.Errorf("instance %s: %v, want %s", instance, err, want)
+		}
+	}
 }
 
 func TestConf(t *testing.T) {

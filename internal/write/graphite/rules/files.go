@@ -21,6 +21,8 @@ type Settings struct {
 	Aggregations string `name:"graphite.aggregation-rules" default:"" placeholder:"FILE" help:"The file aggregation-rules.conf of carbon: Graphite points become points of aggregates, too. It is read again when it changes. Empty: no aggregates."`
 
 	Relay string `name:"graphite.relay" default:"" placeholder:"FILE" help:"The file carbon.conf of a carbon-relay: Graphite points are also sent to the DESTINATIONS of its section [relay], by its RELAY_METHOD. It is read again when it changes, and so are RELAY_RULES and AGGREGATION_RULES, which lie in its folder. Empty: points are not relayed."`
+
+	RelayInstance string `name:"graphite.relay-instance" default:"" placeholder:"NAME" help:"Which relay of the file graphite.relay this is, as --instance of carbon-relay: what its section [relay:NAME] says goes before [relay]. Empty: [relay] alone counts."`
 }
 
 // Any reports whether there is a file.
@@ -118,7 +120,7 @@ func (f *Files) loadRelay(r *Rules) error {
 	if err != nil {
 		return err
 	}
-	conf, err := route.ParseConf(file)
+	conf, err := route.ParseConf(file, f.settings.RelayInstance)
 	if err != nil {
 		return err
 	}
