@@ -18,6 +18,7 @@ import (
 	"github.com/shaledb/shale/internal/sketch"
 	"github.com/shaledb/shale/internal/usage"
 	"github.com/shaledb/shale/internal/write/creators"
+	"github.com/shaledb/shale/internal/write/groups"
 )
 
 // creatorsFolder has what created series on each day, in the data folder.
@@ -39,6 +40,37 @@ func openCreators(e *Engine) {
 		done.Wait()
 		t.Save()
 	})
+}
+
+// openGroups counts series by metrics and label sets, for the tenants that have limits for these, until the
+// engine closes.
+func openGroups(e *Engine) *groups.Table {
+	t := groups.New(groups.Options{
+		Limits: e.o.Tenants.groups, Active: e.activeSeries, Now: e.o.Now, Registerer: e.o.Registerer, Logger: e.o.Logger,
+	})
+	e.closeTables = append(e.closeTables, t.Close)
+	return t
+}
+
+// activeSeries emits the labels of the active series of a tenant.
+func (e *Engine) activeSeries(ctx context.Context, tenant string, s model.Signal, emit func(model.Labels)) error {
+	active, err := e.head.Active(tenant, s)
+	if err != nil {
+		return err
+	}
+	set, err := read.New(read.Options{Sources: []read.Source{e.recent}}).Select(ctx, &model.Request{
+		Tenant: tenant, Signal: s, Range: model.Always(), LabelsOnly: true,
+	})
+	if err != nil {
+		return err
+	}
+	defer set.Close()
+	for set.Next(ctx) {
+		if active(set.Key()) {
+			emit(set.Labels())
+		}
+	}
+	return set.Err()
 }
 
 // cardinality counts the series of an engine.

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -22,6 +23,7 @@ import (
 	"github.com/shaledb/shale/internal/config"
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/usage"
+	"github.com/shaledb/shale/internal/write"
 )
 
 // entriesText returns the entries of a list as text.
@@ -217,4 +219,49 @@ func TestUnused(t *testing.T) {
 	mux = http.NewServeMux()
 	prom.New(promOptions(c, s.Engine, engine, api.Options{Registerer: prometheus.NewRegistry()})).Routes(mux)
 	check("after a restart")
+}
+
+// limits.metric-series counts the series of the known set, also after a restart. Known series are stored at
+// the limit.
+func TestMetricSeries(t *testing.T) {
+	c := config.Default()
+	c.Groups.Metric = 2
+	book := &tenantBook{c: &c, close: func() {}}
+	book.now.Store(c.EveryTenant())
+	s := newSetup(t, func(o *EngineOptions) { o.Tenants, o.Idle = book, false })
+	awaitKnown(t, s.Engine)
+	series := func(i int) model.Labels { return model.LabelsOf("__name__", "up", "i", fmt.Sprint(i)) }
+	push := func(i int) error { return s.push("a", series(i), s.now, float64(i)) }
+	refused := func(when string, err error) {
+		t.Helper()
+		var r *write.Refused
+		if !errors.As(err, &r) || r.Status != http.StatusTooManyRequests || r.Limit != "limits.metric-series" {
+			t.Errorf("%s: %v", when, err)
+		}
+	}
+	must(t, push(1))
+	must(t, push(2))
+	refused("a third series", push(3))
+	must(t, s.push("b", series(3), s.now, 1))
+	must(t, s.push("a", series(1), s.now+1, 1))
+	must(t, s.Close())
+	var err error
+	s.o.Registerer = prometheus.NewRegistry()
+	s.Engine, err = OpenEngine(t.Context(), s.o)
+	must(t, err)
+	awaitKnown(t, s.Engine)
+	refused("after a restart", push(3))
+	must(t, s.Close())
+}
+
+// awaitKnown waits until the engine knows which series are active.
+func awaitKnown(t *testing.T, e *Engine) {
+	t.Helper()
+	for begin := time.Now(); ; time.Sleep(time.Millisecond) {
+		if _, err := e.head.Active("", model.Metrics); err == nil {
+			return
+		} else if time.Since(begin) > time.Minute {
+			t.Fatal(err)
+		}
+	}
 }

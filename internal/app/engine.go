@@ -211,10 +211,12 @@ func OpenEngine(ctx context.Context, o EngineOptions) (_ *Engine, err error) {
 	}
 	e.wasEmpty = e.journal.LastSeq() == 0 && len(e.catalog.Live()) == 0
 	e.usage = openUsage(e)
+	bounded := openGroups(e)
 	e.path = write.New(write.Options{
-		Seed: seed, Head: e.head, Journal: e.journal, Metadata: e.head, Limits: o.Write, LimitsOf: o.Tenants.write, Meter: writeMeters{newTenantMeter(o.Registerer), e.usage}, Room: e.Writable, Now: o.Now,
+		Seed: seed, Head: e.head, Groups: bounded, Journal: e.journal, Metadata: e.head, Limits: o.Write, LimitsOf: o.Tenants.write, Meter: writeMeters{newTenantMeter(o.Registerer), e.usage}, Room: e.Writable, Now: o.Now,
 		Registerer: o.Registerer, Logger: o.Logger,
 	})
+	e.path.Watch(bounded.Observe)
 	openCreators(e)
 	if err := e.openSources(seed, split); err != nil {
 		return nil, err

@@ -22,6 +22,7 @@ import (
 	"github.com/shaledb/shale/internal/store/head"
 	"github.com/shaledb/shale/internal/store/retention"
 	"github.com/shaledb/shale/internal/write"
+	"github.com/shaledb/shale/internal/write/groups"
 	"github.com/shaledb/shale/internal/write/logs"
 )
 
@@ -127,6 +128,7 @@ func (t *tenantBook) watch(ctx context.Context, interval time.Duration, hurry <-
 
 func (t *tenantBook) write(tenant string) *write.Limits      { return &t.now.Load().Of(tenant).Write }
 func (t *tenantBook) head(tenant string) head.TenantLimits   { return t.now.Load().Of(tenant).Head }
+func (t *tenantBook) groups(tenant string) *groups.Limits    { return &t.now.Load().Of(tenant).Groups }
 func (t *tenantBook) lines(tenant string) *logs.Rules        { return &t.now.Load().Of(tenant).Lines }
 func (t *tenantBook) queries(tenant string) *api.Limits      { return &t.now.Load().Of(tenant).Query }
 func (t *tenantBook) retention() *retention.Rules            { return t.now.Load().Retention() }

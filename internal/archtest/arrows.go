@@ -98,7 +98,7 @@ func rooms() []room {
 		{"terminal", nil, "text for people is made of bytes and labels, wherever they come from"},
 		{"terminal/moment", map[string]string{"config": "durations are written as in settings"}, "a point of time is text, whatever it is of"},
 		{"terminal/plot", nil, "a chart is made of numbers, wherever they come from"},
-		{"config", withKafka(withLocation(withServers(settings("api", "bill", "cache/ssd", "read/graphite/names", "read/graphite/policy", "read/promql", "read/results", "read/victorialogs", "store/compact", "store/head", "store/retention", "usage", "write", "write/graphite/rules", "write/logs", "write/replicas")))), "settings are plain values; app carries them into the rooms"},
+		{"config", withKafka(withLocation(withServers(settings("api", "bill", "cache/ssd", "read/graphite/names", "read/graphite/policy", "read/promql", "read/results", "read/victorialogs", "store/compact", "store/head", "store/retention", "usage", "write", "write/graphite/rules", "write/groups", "write/logs", "write/replicas")))), "settings are plain values; app carries them into the rooms"},
 		{"archtest", nil, "the rules of the house stand outside it"},
 	})
 }

@@ -51,6 +51,7 @@ func writeRooms() []room {
 			"dayfile": "counts are kept by day",
 			"sketch":  "names are counted in bounded memory",
 		}, "it sees labels of new series; who creates them does not matter"},
+		{"write/groups", nil, "it sees labels of new series, and is told which series are active"},
 		{"write/replicas", nil, "a replica is a name with a time; its samples are for the receiver"},
 		{"write/lokipush", receiver("write/body", "write/receive", "write/logs", "write/wire"), protocol},
 		{"write/otlp", receiver("write/body", "write/receive", "write/logs", "write/wire"), protocol},

@@ -19,6 +19,7 @@ import (
 	"github.com/shaledb/shale/internal/usage"
 	"github.com/shaledb/shale/internal/write"
 	carbonrules "github.com/shaledb/shale/internal/write/graphite/rules"
+	"github.com/shaledb/shale/internal/write/groups"
 	"github.com/shaledb/shale/internal/write/logs"
 	"github.com/shaledb/shale/internal/write/replicas"
 )
@@ -63,10 +64,11 @@ type Config struct {
 	Replicas replicas.Settings `embed:""`
 
 	// The settings of the rooms, which take them as they are.
-	Write    write.Limits `embed:""`
-	Inflight Share        `name:"limits.inflight-bytes" default:"12%" placeholder:"SIZE" help:"Most memory for the bodies of write requests in progress, compressed and decompressed: a size, or a share of the memory budget. Beyond it requests get 503, and Graphite TCP is not read."`
-	Head     head.Limits  `embed:""`
-	LogLines logs.Limits  `embed:""`
+	Write    write.Limits  `embed:""`
+	Inflight Share         `name:"limits.inflight-bytes" default:"12%" placeholder:"SIZE" help:"Most memory for the bodies of write requests in progress, compressed and decompressed: a size, or a share of the memory budget. Beyond it requests get 503, and Graphite TCP is not read."`
+	Head     head.Limits   `embed:""`
+	Groups   groups.Limits `embed:""`
+	LogLines logs.Limits   `embed:""`
 
 	Connections int `name:"limits.connections" type:"count" default:"1024" placeholder:"N" min:"1" help:"Most open connections of each listener. Further HTTP connections wait, further Graphite connections are closed."`
 

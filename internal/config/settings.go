@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/shaledb/shale/internal/store/retention"
 )
 
 // Setting is one leaf of the tree.
@@ -82,7 +80,7 @@ func (s *Setting) Text(c *Config) string {
 
 // isList reports whether the value of the setting is a list, which has the same form in JSON and YAML.
 func (s *Setting) isList(c *Config) bool {
-	_, ok := s.field(c).Interface().(retention.List)
+	_, ok := s.field(c).Interface().(interface{ IsList() })
 	return ok
 }
 

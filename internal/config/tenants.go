@@ -14,6 +14,7 @@ import (
 	"github.com/shaledb/shale/internal/store/head"
 	"github.com/shaledb/shale/internal/store/retention"
 	"github.com/shaledb/shale/internal/write"
+	"github.com/shaledb/shale/internal/write/groups"
 	"github.com/shaledb/shale/internal/write/logs"
 )
 
@@ -29,11 +30,12 @@ type Tenants struct {
 
 // Tenant is what the rooms obey for one tenant.
 type Tenant struct {
-	Write write.Limits
-	Head  head.TenantLimits
-	Lines logs.Rules
-	Query api.Limits
-	Bill  bill.Limits
+	Write  write.Limits
+	Head   head.TenantLimits
+	Groups groups.Limits
+	Lines  logs.Rules
+	Query  api.Limits
+	Bill   bill.Limits
 }
 
 // Of returns the settings of a tenant. The result is shared, and never changed.
@@ -55,7 +57,7 @@ func (c *Config) EveryTenant() *Tenants { return &Tenants{others: c.tenant()} }
 
 // tenant copies what counts for a tenant out of a configuration whose shares are resolved.
 func (c *Config) tenant() *Tenant {
-	t := &Tenant{Write: c.Write, Head: c.Head.Tenant, Lines: c.lineRules(), Query: c.Query, Bill: c.Bill}
+	t := &Tenant{Write: c.Write, Head: c.Head.Tenant, Groups: c.Groups, Lines: c.lineRules(), Query: c.Query, Bill: c.Bill}
 	t.Write.MaxAge, t.Write.AgeSetting = c.OldestAge()
 	if c.MemoryBytes > 0 {
 		t.Query.MaxBytes = c.QueryBytes.Of(c.MemoryBytes)

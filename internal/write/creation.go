@@ -16,22 +16,53 @@ type Creator interface {
 	Await(ctx context.Context, reason error) bool
 }
 
+// Groups bounds the series of groups. Known series are never held back.
+type Groups interface {
+	// Over calls over with the index of each label set of the batch whose series may not be created, and
+	// returns the reason; it is of class transient. Without one it never calls over.
+	Over(ctx context.Context, b *model.Batch, over func(label int)) error
+}
+
 // create asks whether the new series of the batch, those that carry their labels, may be created. If
 // some may not, it marks them in s.postponed and returns the reason.
-func (p *Path) create(b *model.Batch, s *scratch) error {
+func (p *Path) create(ctx context.Context, b *model.Batch, s *scratch) error {
 	n := b.Labels.Len()
-	if n == 0 || p.creator == nil {
+	if n == 0 {
 		return nil
 	}
-	allowed, err := p.creator.Create(b.Tenant, n)
+	s.postponed = s.postponed[:0]
+	var full error
+	left := n
+	if p.o.Groups != nil {
+		full = p.o.Groups.Over(ctx, b, func(label int) {
+			s.postpone(b, label)
+			left--
+		})
+	}
+	if left == 0 || p.creator == nil {
+		return full
+	}
+	allowed, err := p.creator.Create(b.Tenant, left)
 	if err == nil {
-		return nil
+		return full
 	}
-	s.postponed = append(s.postponed[:0], make([]bool, len(b.Keys))...)
-	for _, series := range b.Labels.Series[min(max(allowed, 0), n):] {
-		s.postponed[series] = true
+	for label, series := range b.Labels.Series {
+		if len(s.postponed) > 0 && s.postponed[series] {
+			continue
+		}
+		if allowed--; allowed < 0 {
+			s.postpone(b, label)
+		}
 	}
 	return err
+}
+
+// postpone marks the series of a label set.
+func (s *scratch) postpone(b *model.Batch, label int) {
+	if len(s.postponed) == 0 {
+		s.postponed = append(s.postponed, make([]bool, len(b.Keys))...)
+	}
+	s.postponed[b.Labels.Series[label]] = true
 }
 
 // pushAllowed makes the rows of the series that are not marked in s.postponed durable and removes them from

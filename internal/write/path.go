@@ -33,6 +33,8 @@ type Options struct {
 	Seed    model.KeySeed
 	Head    Head
 	Journal Journal
+	// Groups bounds the series of metrics and of label sets; nil: nothing does.
+	Groups Groups
 	// Metadata stores the metadata of metric families; nil drops it.
 	Metadata Metadata
 	Limits   Limits
@@ -194,7 +196,7 @@ func (p *Path) Push(ctx context.Context, b *model.Batch) (Result, error) {
 // error is a *Refused.
 func (p *Path) store(ctx context.Context, b *model.Batch, s *scratch, res *Result) error {
 	for tries := 0; ; tries++ {
-		full := p.create(b, s)
+		full := p.create(ctx, b, s)
 		if full == nil {
 			break
 		}
@@ -245,8 +247,13 @@ func (p *Path) refuseSeries(err error, b *model.Batch) error {
 
 // reasonOf returns the reason for which series of a tenant are refused.
 func reasonOf(limit string) string {
-	if limit == "limits.tenant-series" {
+	switch limit {
+	case "limits.tenant-series":
 		return ReasonSeries
+	case "limits.metric-series":
+		return ReasonMetricSeries
+	case "limits.label-set-series":
+		return ReasonLabelSetSeries
 	}
 	return ReasonSeriesRate
 }

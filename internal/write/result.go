@@ -47,6 +47,9 @@ const (
 	ReasonLineByteRate = "line_byte_rate"
 	ReasonSeries       = "active_series"
 	ReasonSeriesRate   = "new_series_rate"
+
+	ReasonMetricSeries   = "metric_active_series"
+	ReasonLabelSetSeries = "label_set_active_series"
 )
 
 // Counts counts rows by kind.

@@ -110,6 +110,16 @@ func (h *Head) ActiveSeries(tenant string) int64 {
 	return h.known.OfTenant(id)
 }
 
+// Active returns what tells whether a series of a tenant is in the known set. While the set is being rebuilt,
+// the error is of class transient.
+func (h *Head) Active(tenant string, s model.Signal) (func(model.Key) bool, error) {
+	if !h.knownRebuilt.Load() {
+		return nil, fmt.Errorf("%w: the known set is being rebuilt", model.ErrTransient)
+	}
+	id, ok := h.tenants.find(tenant)
+	return func(k model.Key) bool { return ok && h.known.Has(id, s, k) }, nil
+}
+
 // The limits that [Head.Create] names in its errors.
 const (
 	// LimitNewSeries bounds creation by all tenants together.

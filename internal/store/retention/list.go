@@ -104,6 +104,9 @@ func (l List) String() string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
+// IsList says that the value of the setting is a list.
+func (List) IsList() {}
+
 // compiled is a rule that can be evaluated.
 type compiled struct {
 	Rule
