@@ -62,8 +62,14 @@ func (w *Watcher) Changed() bool {
 	return changed
 }
 
-// Run calls changed after each look that finds a change, and at once when hurry says so, until the context
-// ends. It looks each interval. Nil as hurry: never.
+// settle is how long files must have stayed the same before they are read. A program that writes a file in
+// place does so in pieces, and a piece may be a file that is right and says less.
+const settle = 500 * time.Millisecond
+
+// Run calls changed after each look that finds a change, and when hurry says so, until the context ends. It
+// looks each interval. Nil as hurry: never. Files that are being written are left alone until they have
+// stayed the same for half a second, or for an interval if that is shorter. If they change while changed
+// reads them, it is called again.
 func (w *Watcher) Run(ctx context.Context, interval time.Duration, hurry <-chan os.Signal, changed func()) {
 	if len(w.paths) == 0 {
 		return
@@ -75,12 +81,37 @@ func (w *Watcher) Run(ctx context.Context, interval time.Duration, hurry <-chan 
 		case <-ctx.Done():
 			return
 		case <-hurry:
-			w.Changed() // what changed reads now is known
+			if w.Changed() && !w.settled(ctx, interval) {
+				return
+			}
 		case <-tick.C:
 			if !w.Changed() {
 				continue
 			}
+			if !w.settled(ctx, interval) {
+				return
+			}
 		}
-		changed()
+		for changed(); w.Changed(); changed() {
+			if !w.settled(ctx, interval) {
+				return
+			}
+		}
+	}
+}
+
+// settled waits until the files stay the same. It returns false if the context ends before.
+func (w *Watcher) settled(ctx context.Context, interval time.Duration) bool {
+	tick := time.NewTicker(min(settle, interval))
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-tick.C:
+			if !w.Changed() {
+				return true
+			}
+		}
 	}
 }

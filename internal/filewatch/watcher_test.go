@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 )
@@ -67,4 +68,67 @@ func TestRun(t *testing.T) {
 	stop()
 	<-ended
 	New("").Run(context.Background(), time.Millisecond, nil, nil) // nothing to watch
+}
+
+// TestRunWaitsForTheWriter: a file that is written in pieces is read whole, also if it changes while it is
+// read, and when someone is in a hurry.
+func TestRunWaitsForTheWriter(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.conf")
+	w := New(path)
+	ctx, stop := context.WithCancel(context.Background())
+	var done sync.WaitGroup
+	write := func(text string) {
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Error(err)
+		}
+	}
+	whole := make(chan bool, 1)
+	hurry := make(chan os.Signal, 1)
+	// The interval is longer than the pauses of the writer, on a machine that does not stand still.
+	done.Go(func() {
+		w.Run(ctx, 300*time.Millisecond, hurry, func() {
+			text, err := os.ReadFile(path)
+			if err != nil {
+				t.Error(err)
+			}
+			switch string(text) {
+			case "whole":
+				write("changed while it was read")
+			case "changed while it was read":
+				whole <- true
+			}
+		})
+	})
+	for i := range 20 {
+		write("piece"[:1+i%5])
+		if i == 10 {
+			hurry <- os.Interrupt
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	write("whole")
+	select {
+	case <-whole:
+	case <-time.After(time.Minute):
+		t.Error("the end of the file was not read")
+	}
+	stop()
+	done.Wait()
+}
+
+// TestSettled: while looks find changes, the files are not settled.
+func TestSettled(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.conf")
+	w := New(path)
+	if !w.settled(t.Context(), time.Millisecond) {
+		t.Error("files that stay the same are not settled")
+	}
+	if err := os.WriteFile(path, []byte("x"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	ended, stop := context.WithCancel(context.Background())
+	stop()
+	if w.settled(ended, time.Hour) {
+		t.Error("files are settled though nobody looked again")
+	}
 }
