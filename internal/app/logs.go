@@ -93,8 +93,12 @@ func lokiOptions(c config.Config, e *Engine, k *patterns.Keeper, shared api.Opti
 	if e.further != nil {
 		k = nil // it has seen no lines of the other server
 	}
+	var further logql.Follower
+	if e.further != nil {
+		further = e.further
+	}
 	o := loki.Options{
-		Engine:    logql.New(logql.Options{Read: e.Querier(), Watch: e.Path(), Patterns: k, Results: e.Results(), Registerer: registry}),
+		Engine:    logql.New(logql.Options{Read: e.Querier(), Watch: e.Path(), Further: further, Patterns: k, Results: e.Results(), Registerer: registry}),
 		Options:   shared,
 		Retention: e.linesKept,
 	}

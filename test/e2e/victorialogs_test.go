@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -15,8 +16,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	"github.com/shaledb/shale/internal/client"
 )
 
 type victoriaStream struct {
@@ -292,7 +296,58 @@ func TestVictoriaLogs(t *testing.T) {
 	}
 	v.lists()
 	v.tenants()
+	shown := v.follows()
 	v.keeps()
+	v.push("0", []victoriaStream{{map[string]string{"app": "live", "env": "prod"}, v.now("third")}})
+	v.becomes("the tail after the restart", "first second third", shown)
+}
+
+// now returns a line with the time of now.
+func (v *victoria) now(text string) []victoriaLine {
+	return []victoriaLine{{"", int(time.Since(v.base).Seconds()), text, nil}}
+}
+
+// follows follows lines until the test ends, and returns what gives their texts.
+func (v *victoria) follows() (shown func() string) {
+	t := v.t
+	var mu sync.Mutex
+	var all []string
+	tail := client.Tail{
+		Server: api(v.shale.url()), Expr: `{app="live"} |~ "first|second|third"`, Start: time.Now(), Limit: 10,
+		Show: func(lines []client.Line) error {
+			mu.Lock()
+			defer mu.Unlock()
+			for _, l := range lines {
+				all = append(all, string(l.Text))
+			}
+			return nil
+		},
+		Note: t.Logf,
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if err := tail.Run(ctx); err != nil && ctx.Err() == nil {
+			t.Errorf("tail: %v", err)
+		}
+	}()
+	t.Cleanup(func() {
+		stop()
+		<-ended
+	})
+	shown = func() string {
+		mu.Lock()
+		defer mu.Unlock()
+		return strings.Join(all, " ")
+	}
+	v.push("0", []victoriaStream{{map[string]string{"app": "live", "env": "prod"}, v.now("first")}})
+	v.becomes("the tail", "first", shown)
+	late := v.now("second")
+	late[0].at -= 3
+	v.push("0", []victoriaStream{{map[string]string{"app": "live", "env": "prod"}, late}, {map[string]string{"app": "live", "env": "dev"}, v.now("another")}})
+	v.becomes("a late line in the tail", "first second", shown)
+	return shown
 }
 
 // lists asks for labels, series and volumes.

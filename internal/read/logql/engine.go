@@ -18,6 +18,8 @@ type Options struct {
 	Workers int
 	// Watch tells of lines that become durable; without it there is no Tail.
 	Watch Watcher
+	// Further has lines that Watch does not tell of; nil: there is none.
+	Further Follower
 	// Patterns keeps the patterns of lines that arrived; nil: all patterns come from samples.
 	Patterns *patterns.Keeper
 	// Results keeps values of queries; nil: nothing is kept.
@@ -31,6 +33,7 @@ type Engine struct {
 	read     *read.Querier
 	workers  int
 	hub      *hub             // nil: no Tail
+	further  Follower         // nil: none
 	patterns *patterns.Keeper // nil: none
 	results  *results.Tier    // nil: none
 	now      func() time.Time
@@ -41,7 +44,7 @@ func New(o Options) *Engine {
 	if o.Workers <= 0 {
 		o.Workers = runtime.GOMAXPROCS(0)
 	}
-	e := &Engine{read: o.Read, workers: o.Workers, patterns: o.Patterns, results: o.Results, now: o.Now}
+	e := &Engine{read: o.Read, workers: o.Workers, further: o.Further, patterns: o.Patterns, results: o.Results, now: o.Now}
 	if e.now == nil {
 		e.now = time.Now
 	}

@@ -1,6 +1,7 @@
 package logql
 
 import (
+	"context"
 	"errors"
 	"maps"
 	"slices"
@@ -14,6 +15,13 @@ import (
 // many goroutines at once; after cancel no call is running and none begins.
 type Watcher interface {
 	Watch(fn func(*model.Batch)) (cancel func())
+}
+
+// Follower is a source of lines that do not pass through the write path. Follow calls fn with lines that come
+// from now on, which may be more than the request selects, until the context ends. It calls ready once no
+// further line will be missed. fn must not keep a batch.
+type Follower interface {
+	Follow(ctx context.Context, req *model.Request, ready func(), fn func(*model.Batch)) error
 }
 
 // hub hands lines that become durable to those who follow them. It watches only while there is somebody, so
@@ -104,6 +112,19 @@ type queued struct {
 	time   int64
 	labels model.Labels
 	blob   []byte
+}
+
+// fail ends the follower with an error.
+func (f *follower) fail(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.err == nil {
+		f.err = err
+	}
+	select {
+	case f.wake <- struct{}{}:
+	default:
+	}
 }
 
 // see takes what is wanted of a batch. It is called by pushes, and neither waits nor runs stages.

@@ -81,10 +81,38 @@ func (e *Engine) Tail(ctx context.Context, q *TailQuery, emit func(*Batch) error
 		}
 		_ = t.quota.TakeBytes(-t.pendingBytes) // giving back does not fail
 	}()
+	defer t.followFurther(ctx, e.further)()
 	if err := t.past(ctx, e); err != nil {
 		return err
 	}
 	return t.follow(ctx)
+}
+
+// followFurther follows the lines of another source, too, until stop is called.
+func (t *tail) followFurther(ctx context.Context, further Follower) (stop func()) {
+	if further == nil {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	ready, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		req := &model.Request{
+			Tenant: t.q.Tenant, Signal: model.Logs, Family: model.Text, Matchers: t.from.matchers, Quota: t.quota, Cost: t.q.Cost,
+		}
+		if err := further.Follow(ctx, req, func() { close(ready) }, t.from.see); err != nil {
+			t.from.fail(err)
+		}
+	}()
+	select {
+	case <-ready:
+	case <-ended: // follow finds the error
+	case <-ctx.Done():
+	}
+	return func() {
+		cancel()
+		<-ended
+	}
 }
 
 // tail is one that follows lines. It is used by one goroutine.

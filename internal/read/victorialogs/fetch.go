@@ -193,7 +193,7 @@ func (f *fetch) metadata(s *fetched, row []field, text []byte) (set uint32, err 
 	m.Reset()
 	for i := range row {
 		switch name := row[i].name; {
-		case len(name) > 0 && name[0] == '_' && isSpecial(name), s.isOwn(&row[i]):
+		case len(name) > 0 && name[0] == '_' && isSpecial(name), isOwn(s.fields, &row[i]):
 		default:
 			m.Add(name, row[i].value)
 		}
@@ -236,9 +236,9 @@ func isSpecial(name []byte) bool {
 
 // isOwn reports whether a field of a line is one of its stream. A field of that name with another value was
 // structured metadata.
-func (s *fetched) isOwn(x *field) bool {
-	for i := range s.fields {
-		if o := &s.fields[i]; bytes.Equal(o.name, x.name) && bytes.Equal(o.value, x.value) {
+func isOwn(stream []field, x *field) bool {
+	for i := range stream {
+		if o := &stream[i]; bytes.Equal(o.name, x.name) && bytes.Equal(o.value, x.value) {
 			return true
 		}
 	}

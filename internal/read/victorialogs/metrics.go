@@ -22,6 +22,7 @@ const (
 	kindDirectory = "directory" // streams and numbers of lines in cells of time
 	kindLines     = "lines"
 	kindStreams   = "streams"
+	kindTail      = "tail"
 	kindCounts    = "counts" // in windows of time, to see changes
 )
 
@@ -39,7 +40,7 @@ func newMetrics(r prometheus.Registerer, open func() bool) *metrics {
 	return &metrics{
 		requests: f.NewCounterVec(prometheus.CounterOpts{
 			Name: "shale_victorialogs_requests_total",
-			Help: "Requests to VictoriaLogs, by kind (directory, lines, streams, counts) and outcome (ok, error, ended by the query, refused by the breaker).",
+			Help: "Requests to VictoriaLogs, by kind (directory, lines, streams, tail, counts) and outcome (ok, error, ended by the query, refused by the breaker).",
 		}, []string{"kind", "outcome"}),
 		seconds: f.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "shale_victorialogs_request_seconds", Help: "Time of requests to VictoriaLogs until their last row, by kind.",

@@ -37,7 +37,9 @@ type Source struct {
 	metrics  *metrics
 	streams  *streamNames
 	watch    *watch
-	derives  bool // service_name may be made of other labels
+	// followEvery is the time between two looks for new lines.
+	followEvery time.Duration
+	derives     bool // service_name may be made of other labels
 	// addsOffset says that buckets of time begin at their offset after multiples of their width, not before.
 	addsOffset atomic.Bool
 }
@@ -47,7 +49,7 @@ func New(o Options) *Source {
 	s := &Source{settings: o.Settings, streams: newStreamNames(o.Seed, o.Rules), derives: len(o.Rules.ServiceNames) > 0}
 	s.metrics = newMetrics(o.Registerer, func() bool { return s.client.breaker.open() })
 	s.client = newClient(&s.settings, s.metrics)
-	s.watch = newWatch(s, &o)
+	s.watch, s.followEvery = newWatch(s, &o), followEvery
 	return s
 }
 
