@@ -24,6 +24,9 @@ type Matcher struct {
 	Value string
 	// Match reports whether a value satisfies the matcher. It is set for every operator.
 	Match func(value string) bool
+	// Standard says that a regular expression is one of RE2 that must match a whole value, so that other
+	// processes can compile it from Value. Otherwise only Match knows what it means.
+	Standard bool
 	// Set lists all values that a regular expression can match, if they are known and few (a|b|c).
 	Set []string
 	// Prefix is a literal prefix of every matching value; it may be empty. It is set only for MatchRegexp.

@@ -11,7 +11,7 @@ import (
 func Matchers(ms []*labels.Matcher) []model.Matcher {
 	out := make([]model.Matcher, 0, len(ms))
 	for _, m := range ms {
-		t := model.Matcher{Name: m.Name, Value: m.Value, Match: m.Matches}
+		t := model.Matcher{Name: m.Name, Value: m.Value, Match: m.Matches, Standard: true}
 		switch m.Type {
 		case labels.MatchEqual:
 			t.Op = model.MatchEqual

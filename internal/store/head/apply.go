@@ -27,7 +27,7 @@ func (h *Head) Apply(seq uint64, b *model.Batch) {
 	}
 	noRoomFor := h.addLabelsLocked(tenant, b)
 	h.mu.buffers.apply(seq, b)
-	h.mu.applied = seq
+	h.appliedLocked(seq)
 	if h.halfFullLocked() {
 		h.wake()
 	}

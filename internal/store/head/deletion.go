@@ -57,7 +57,7 @@ func (h *Head) changeFences(seq uint64, b *model.Batch) (about *deletion.Deletio
 	if h.mu.shut { // the next start replays it
 		return nil
 	}
-	h.mu.applied = seq
+	h.appliedLocked(seq)
 	switch {
 	case err != nil:
 	case b.Control.Kind == model.ControlDelete:

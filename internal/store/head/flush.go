@@ -62,7 +62,7 @@ func (h *Head) Advance(ctx context.Context, seq uint64) error {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.mu.applied = seq
+	h.appliedLocked(seq)
 	return nil
 }
 

@@ -59,6 +59,7 @@ type Head struct {
 		buffers  buffers
 		parts    []*local.Part // in the order of the manifest: within a group, oldest first
 		applied  uint64        // the last sequence number that has been applied
+		awaiting int           // callers of AwaitApplied that wait on room
 		control  uint64        // that of the last control record
 		fences   []*fence      // deletions in the order of the journal; replaced, never changed
 		flushing bool          // a goroutine flushes, so Apply may wait for room

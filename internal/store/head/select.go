@@ -1,9 +1,13 @@
 package head
 
 import (
+	"context"
+	"fmt"
+
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/store/head/local"
 	"github.com/shaledb/shale/internal/store/head/query"
+	"github.com/shaledb/shale/internal/store/head/rows"
 	"github.com/shaledb/shale/internal/store/part"
 )
 
@@ -49,4 +53,78 @@ func (h *Head) pinPartsLocked(want func(*local.Info) bool) []*local.Part {
 		}
 	}
 	return pinned
+}
+
+// appliedLocked notes that queries see everything up to a sequence number.
+func (h *Head) appliedLocked(seq uint64) {
+	h.mu.applied = seq
+	if h.mu.awaiting > 0 {
+		h.mu.room.Broadcast()
+	}
+}
+
+// Applied returns the sequence number up to which queries see everything.
+func (h *Head) Applied() uint64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.mu.applied
+}
+
+// AwaitApplied waits until queries see everything up to a sequence number.
+func (h *Head) AwaitApplied(ctx context.Context, seq uint64) error {
+	defer context.AfterFunc(ctx, func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.mu.room.Broadcast()
+	})()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.mu.awaiting++
+	defer func() { h.mu.awaiting-- }()
+	for h.mu.applied < seq {
+		if h.mu.shut {
+			return fmt.Errorf("%w: the head", model.ErrClosed)
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		h.mu.room.Wait()
+	}
+	return nil
+}
+
+// SourceAfter is [Head.Source] for a query that reads rows of batches up to a sequence number elsewhere.
+// Parts and runs that have no others are left out.
+func (h *Head) SourceAfter(seq uint64, pages part.Cache) *query.Source {
+	if seq == 0 {
+		return h.Source(pages)
+	}
+	return query.NewSource(&later{h, seq}, pages)
+}
+
+// later pins what is not wholly at or below a sequence number.
+type later struct {
+	*Head
+	after uint64
+}
+
+// Pin is [Head.Pin] without older rows.
+func (l *later) Pin(s model.Signal) *query.View {
+	v := l.Head.Pin(s)
+	var runs []*rows.Run // the others may be read by other queries, so the list stays as it is
+	for _, r := range v.Runs {
+		if r.SeqHi > l.after {
+			runs = append(runs, r)
+		}
+	}
+	var parts []*local.Part
+	for _, p := range v.DataParts {
+		if p.Info.SeqHi > l.after {
+			parts = append(parts, p)
+		} else {
+			p.Unpin()
+		}
+	}
+	v.Runs, v.DataParts = runs, parts
+	return v
 }

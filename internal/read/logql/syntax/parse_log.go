@@ -69,7 +69,7 @@ func matchOp(k kind) (model.MatchOp, bool) {
 // newMatcher compiles a matcher. What Prometheus' matchers know of a regular expression (the only values it
 // can match, a literal prefix) is passed on, so that a source need not try every value.
 func (p *parser) newMatcher(name token, op model.MatchOp, value string) (*Matcher, error) {
-	m := &Matcher{Pos: name.at, Matcher: model.Matcher{Name: name.text, Op: op, Value: value}}
+	m := &Matcher{Pos: name.at, Matcher: model.Matcher{Name: name.text, Op: op, Value: value, Standard: true}}
 	types := [...]labels.MatchType{
 		model.MatchEqual: labels.MatchEqual, model.MatchNotEqual: labels.MatchNotEqual,
 		model.MatchRegexp: labels.MatchRegexp, model.MatchNotRegexp: labels.MatchNotRegexp,
