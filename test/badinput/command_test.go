@@ -100,7 +100,7 @@ func commandLine(bin string) group {
 		"serve --http-listen 192.0.2.1:0 --auth.let-anyone-read-write-and-delete on", "serve --graphite-listen nohost", "serve --graphite-listen 192.0.2.1:0",
 		"serve --graphite-listen 192.0.2.1:0 --auth.let-anyone-read-write-and-delete on", "serve --log.level loud",
 		"serve --log.format xml", "serve --config /nonexistent.yml", "serve --config /", "serve --retention -1d", "serve --max-age 999999999999d",
-		"serve --disk 0", "serve --data-dir FILE", "serve --data-dir FILE/x", "serve --bucket FILE",
+		"serve --disk 0", "serve --source http://CLOSED", "serve --source victorialogs=http://user:secret@host", "serve --source victorialogs=host", "serve --victorialogs.accounts team-a", "serve --victorialogs.accounts a=1,a=2", "serve --victorialogs.extra-filters team-a", "serve --victorialogs.check-every 0", "serve --victorialogs.max-requests 0", "serve --data-dir FILE", "serve --data-dir FILE/x", "serve --bucket FILE",
 		"serve --bucket s3:name", "serve --bucket http://name", "serve --bucket s3://", "serve --bucket s3://Name", "serve --bucket s3://key:secret@name",
 		"serve --bucket s3://name?secret-key=secret", "serve --bucket s3://name/a//b", "serve --bucket s3://name?endpoint=host:9000",
 		"serve --bucket s3://name?storage-class=GLACIER", "serve --bucket gs://name?region=eu", "serve --bucket azblob://name",
