@@ -33,6 +33,7 @@ import (
 	"github.com/shaledb/shale/internal/store/head"
 	"github.com/shaledb/shale/internal/store/head/query"
 	"github.com/shaledb/shale/internal/store/retention"
+	"github.com/shaledb/shale/internal/store/ship"
 	"github.com/shaledb/shale/internal/usage"
 	"github.com/shaledb/shale/internal/write"
 	"github.com/shaledb/shale/internal/write/creators"
@@ -48,7 +49,7 @@ var (
 	_ read.Source   = (*victorialogs.Source)(nil)
 	_ read.Biller   = (*archive.Archive)(nil)
 	_ read.Biller   = (*victorialogs.Source)(nil)
-	_ head.Shipper  = (*shipper)(nil)
+	_ head.Shipper  = (*ship.Shipper)(nil)
 )
 
 // EngineOptions define where an engine keeps its data and how much memory and disk it may use.
@@ -121,7 +122,7 @@ type Engine struct {
 	journal   *local.Journal
 	head      *head.Head
 	catalog   *catalog.Catalog
-	shipper   *shipper
+	shipper   *ship.Shipper
 	path      *write.Path
 	archive   *archive.Archive
 	querier   *read.Querier
@@ -201,7 +202,7 @@ func OpenEngine(ctx context.Context, o EngineOptions) (_ *Engine, err error) {
 	if err != nil {
 		return nil, err
 	}
-	e.shipper = &shipper{fs: o.FS, bucket: o.Bucket, catalog: e.catalog, wrote: o.Disk.Wrote, fresh: e.fresh, uploaded: map[string]time.Time{}}
+	e.shipper = ship.New(ship.Options{FS: o.FS, Bucket: o.Bucket, Catalog: e.catalog, Wrote: o.Disk.Wrote, Fresh: e.fresh})
 	split := splitMemory(o.MemoryBytes)
 	if e.head, err = head.Open(ctx, e.headOptions(seed, split)); err != nil {
 		return nil, err

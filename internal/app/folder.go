@@ -76,7 +76,7 @@ func resolved(path string) string {
 func (e *Engine) checkAge() error {
 	covered := e.head.Covered()
 	shipped := e.catalog.Covered(e.head.Journal())
-	if e.shipper.covered = shipped.To; shipped.To > covered {
+	if e.shipper.Resume(shipped.To); shipped.To > covered {
 		return fmt.Errorf("%s: %w: it is an older copy: its parts cover the journal up to record %d, and ships in the bucket up to record %d",
 			e.o.FS.PathJoin(e.o.DataDir, "head", "MANIFEST"), model.ErrCorrupt, covered, shipped.To)
 	}

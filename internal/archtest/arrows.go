@@ -268,6 +268,19 @@ func headRooms() []room {
 			"bucket":        "an epoch is an object",
 			"store/catalog": "objects have checksums, and ships name epochs",
 		}, "which partition a series belongs to follows from its key, wherever the partition is kept"},
+		{"store/ship", map[string]string{
+			"bucket":        "blocks are objects",
+			"store/catalog": "the catalogue makes blocks visible",
+			"store/head":    "blocks are those of a head",
+		}, "shipping moves files; it never reads a row"},
+		{"ingest", map[string]string{
+			"bucket":        "blocks go to the bucket",
+			"journal/kafka": "a partition is read",
+			"store/catalog": "the catalogue says where a partition goes on",
+			"store/head":    "a partition has a head of its own",
+			"store/ship":    "the head is shipped",
+			"store/topics":  "an epoch has the partition",
+		}, "a partition fills a head; it serves no query and knows no protocol"},
 		{"repair", nil, "setting files aside is the same for every room"},
 		{"store/head", map[string]string{
 			"repair":              "damaged files are set aside",

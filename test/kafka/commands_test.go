@@ -6,10 +6,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -34,12 +36,31 @@ func shale(t *testing.T, program string, args ...string) (out, messages string, 
 	return stdout.String(), stderr.String(), code
 }
 
+// built is the program, next to those of Kafka.
+var built = sync.OnceValues(func() (string, error) {
+	path, err := find("kafka")
+	if err != nil {
+		return "", err
+	}
+	path = filepath.Join(filepath.Dir(path), "shale")
+	if out, err := exec.Command("go", "build", "-o", path, "github.com/shaledb/shale/cmd/shale").CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w\n%s", err, out)
+	}
+	return path, nil
+})
+
+func buildShale(t *testing.T) string {
+	t.Helper()
+	path, err := built()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
 // The commands make a topic, refuse those with wrong settings, and begin epochs.
 func testCommands(t *testing.T, broker *Broker) {
-	program := filepath.Join(t.TempDir(), "shale")
-	if out, err := exec.Command("go", "build", "-o", program, "github.com/shaledb/shale/cmd/shale").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	program := buildShale(t)
 	file := filepath.Join(t.TempDir(), "shale.yaml")
 	bucket := t.TempDir()
 	if err := os.WriteFile(file, []byte("bucket: "+bucket+"\nkafka:\n  brokers: "+broker.Addr+"\n  topic: writes\n"), 0o600); err != nil {

@@ -42,6 +42,8 @@ func TestKafka(t *testing.T) {
 		{"Damage", testDamage},
 		{"MadeAgain", testMadeAgain},
 		{"Secure", testSecure},
+		{"Ingest", testIngest},
+		{"Unlabelled", testUnlabelled},
 		{"Commands", testCommands},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, broker) })

@@ -146,7 +146,11 @@ func (h *Head) firstManifest(files []string) (*local.Manifest, error) {
 			return nil, fmt.Errorf("%w: %s holds parts such as %s but no %s that names them", model.ErrCorrupt, h.o.Dir, f, local.ManifestName)
 		}
 	}
-	m := &local.Manifest{Version: local.ManifestVersion, Seed: h.o.Seed, Node: h.o.Node, Epoch: uint64(h.o.Now()), NextFile: 1}
+	epoch := h.o.Epoch
+	if epoch == 0 {
+		epoch = uint64(h.o.Now())
+	}
+	m := &local.Manifest{Version: local.ManifestVersion, Seed: h.o.Seed, Node: h.o.Node, Epoch: epoch, NextFile: 1}
 	return m, m.Write(h.o.FS, h.o.Dir)
 }
 

@@ -19,8 +19,10 @@ type Options struct {
 	FS   vfs.FS
 	Dir  string
 	Seed model.KeySeed
-	// Node names this process in parts and blocks.
+	// Node names the journal in parts and blocks: this process, or a partition of a journal that several share.
 	Node string
+	// Epoch is that of the journal; 0: the time at which the folder is made.
+	Epoch uint64
 
 	// KnownBytes bounds the known set, RowBytes the rows that are in no part yet, LabelBytes the label sets
 	// that are in no part yet (64 MiB each). Sorting copies rows, so they take twice as much for a moment. It
@@ -135,6 +137,8 @@ type Ship struct {
 	// were in the journal before Flushed, in Unix nanoseconds, are among them. Both are 0 if unknown.
 	Covered uint64
 	Flushed int64
+	// Rest says that rows of those batches are in no block yet, but in parts that a later ship takes.
+	Rest bool
 }
 
 // Block is a finished block on its way to the bucket.

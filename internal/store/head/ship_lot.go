@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/shaledb/shale/internal/model"
@@ -73,6 +74,16 @@ func (h *Head) shipLot(ctx context.Context, lot []load) (done []signalGroup, err
 	return done, err
 }
 
+// Unshipped reports whether parts have rows of the batches up to covered. These must have been flushed.
+func (h *Head) Unshipped(covered uint64) bool { return h.coversMore(covered, nil) }
+
+// coversMore reports whether other parts than those of a ship have rows of the batches up to covered.
+func (h *Head) coversMore(covered uint64, shipped []*local.Part) bool {
+	return slices.ContainsFunc(h.snapshot(), func(p *local.Part) bool {
+		return p.Info.Kind == local.Data && p.Info.SeqLo <= covered && !slices.Contains(shipped, p)
+	})
+}
+
 // shipTogether takes the blocks of loads to the bucket, and drops the parts once the blocks are in the
 // catalogue.
 func (h *Head) shipTogether(ctx context.Context, lot []load) error {
@@ -82,6 +93,7 @@ func (h *Head) shipTogether(ctx context.Context, lot []load) error {
 	for _, l := range lot {
 		s.Blocks, in, names = append(s.Blocks, l.blocks...), append(in, l.in...), append(names, string(l.group))
 	}
+	s.Rest = h.coversMore(s.Covered, in)
 	if len(s.Blocks) > 0 {
 		// Deletions come first, so that no deleted row becomes visible. A crash may have come between the journal
 		// and the catalogue.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/shaledb/shale/internal/model"
@@ -28,6 +29,10 @@ func TestShipsGoTogether(t *testing.T) {
 	if b.ships != 2 || len(b.blocks) != 3 || b.covered != r.head.Covered() {
 		t.Errorf("%d ships with %d blocks cover %d of %d batches", b.ships, len(b.blocks), b.covered, r.head.Covered())
 	}
+	// The first ship covers only the batches before the late rows.
+	if want := []bool{false, false}; !slices.Equal(b.rest, want) {
+		t.Errorf("the ships leave rows of what they cover in the head: %v, expected %v", b.rest, want)
+	}
 	r.expect("a", 0, 5, map[int64]float64{r.now: 2})
 	r.noLeftovers()
 }
@@ -46,7 +51,13 @@ func TestBadBlockGoesAlone(t *testing.T) {
 	if b.ships != 1 || len(b.blocks) != 1 {
 		t.Errorf("%d ships with %d blocks", b.ships, len(b.blocks))
 	}
+	if !b.rest[0] || !r.head.Unshipped(r.head.Covered()) {
+		t.Error("the ship counts as whole, though a block of it is not in the bucket")
+	}
 	r.must(r.head.Ship(ctx))
+	if b.rest[1] || r.head.Unshipped(r.head.Covered()) {
+		t.Error("the last ship counts as a part")
+	}
 	if b.ships != 2 || len(b.blocks) != 2 || made() != 3 {
 		t.Errorf("%d ships with %d blocks, of which %d were made", b.ships, len(b.blocks), made())
 	}

@@ -33,6 +33,8 @@ type bucketOfBlocks struct {
 	// covered is that of the last ship.
 	covered uint64
 	ships   int
+	// rest has for each ship whether it left rows of what it covers in the head.
+	rest []bool
 }
 
 func (b *bucketOfBlocks) Ship(ctx context.Context, s *Ship) error {
@@ -43,6 +45,7 @@ func (b *bucketOfBlocks) Ship(ctx context.Context, s *Ship) error {
 		return fmt.Errorf("%w: the ship covers %d batches, and the last one covered %d", model.ErrInvalid, s.Covered, b.covered)
 	}
 	b.covered = max(b.covered, s.Covered)
+	b.rest = append(b.rest, s.Rest)
 	b.ships++
 	for i := range s.Blocks {
 		if err := b.add(ctx, &s.Blocks[i]); err != nil {

@@ -1,0 +1,266 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/shaledb/shale/internal/bucket"
+	"github.com/shaledb/shale/internal/journal/kafka"
+	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/catalog"
+	"github.com/shaledb/shale/internal/store/head"
+	"github.com/shaledb/shale/internal/store/ship"
+	"github.com/shaledb/shale/internal/store/topics"
+)
+
+// Options configure a Partition. Zero values take the defaults that are named.
+type Options struct {
+	Connection kafka.Connection
+	// Epochs are those of the bucket; the last one has the partition.
+	Epochs    []topics.Epoch
+	Partition int32
+	// ReadBytes bounds one response of Kafka: see [kafka.ReaderOptions].
+	ReadBytes int32
+	Metrics   *kafka.ReaderMetrics
+
+	// Head has the file system, the folder, the seed and the bounds of the head. What is in the folder is
+	// deleted. Node, Epoch and Shipper are set here.
+	Head    head.Options
+	Bucket  bucket.Bucket
+	Catalog *catalog.Catalog
+	// Life is different for each Partition that was ever opened.
+	Life string
+	// ShipEvery is how often all rows go to the bucket (10 min): what a lost disk makes the next owner read.
+	ShipEvery time.Duration
+	// Drain bounds the last ship, once Run has been told to end (60 s).
+	Drain  time.Duration
+	Logger *slog.Logger
+}
+
+// Partition is one partition on this machine.
+type Partition struct {
+	o       Options
+	epoch   topics.Epoch
+	node    string
+	reader  *kafka.Reader
+	head    *head.Head
+	shipper *ship.Shipper
+	unknown []uint32
+
+	// shipping is held during a ship.
+	shipping sync.Mutex
+}
+
+// Open finds where the partition goes on, and opens an empty head there.
+func Open(ctx context.Context, o Options) (_ *Partition, err error) {
+	last := topics.Latest(o.Epochs)
+	if last == nil || o.Partition < 0 || o.Partition >= last.Partitions || o.Life == "" {
+		return nil, fmt.Errorf("partition %d: %w: no epoch has it, or the partition has no life", o.Partition, model.ErrInvalid)
+	}
+	if o.ShipEvery <= 0 {
+		o.ShipEvery = 10 * time.Minute
+	}
+	if o.Drain <= 0 {
+		o.Drain = time.Minute
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	p := &Partition{o: o, epoch: *last, node: topics.Node(o.Partition)}
+	if err := o.Catalog.Refresh(ctx); err != nil {
+		return nil, err
+	}
+	if err := p.parentsClosed(); err != nil {
+		return nil, err
+	}
+	covered := o.Catalog.Covered(p.node, last.Number).To
+	// Nothing before its begin belongs to Shale, so it counts as covered.
+	begin := max(covered, uint64(last.Begins[o.Partition]))
+	p.shipper = ship.New(ship.Options{FS: o.Head.FS, Bucket: o.Bucket, Catalog: o.Catalog, InBucket: true, Life: o.Life})
+	p.shipper.Resume(covered)
+
+	// The rows of an older head are in the bucket or in Kafka, and which of them is not known.
+	if err := o.Head.FS.RemoveAll(o.Head.Dir); err != nil {
+		return nil, fmt.Errorf("%s: %w: %w", o.Head.Dir, model.ErrTransient, err)
+	}
+	h := o.Head
+	h.Node, h.Epoch, h.Shipper = p.node, last.Number, p.shipper
+	if p.head, err = head.Open(ctx, h); err != nil {
+		return nil, err
+	}
+	if err = p.head.Advance(ctx, begin); err == nil {
+		p.reader, err = kafka.OpenReader(ctx, kafka.ReaderOptions{
+			Connection: o.Connection, Topic: last.Topic, TopicID: last.ID, Partition: o.Partition, From: topics.Offset(begin), MaxBytes: o.ReadBytes, Metrics: o.Metrics,
+		})
+	}
+	if err != nil {
+		return nil, errors.Join(err, p.head.Close())
+	}
+	p.head.Start()
+	return p, nil
+}
+
+// parentsClosed returns an error unless all rows of the partition's series in the epoch before are shipped.
+func (p *Partition) parentsClosed() error {
+	if p.epoch.Number == 1 || p.epoch.BeforeLost {
+		return nil
+	}
+	before := p.o.Epochs[p.epoch.Number-2]
+	for _, parent := range topics.Parents(p.o.Partition, before.Partitions, p.epoch.Partitions) {
+		if !p.o.Catalog.Covered(topics.Node(parent), before.Number).Closed {
+			return fmt.Errorf("partition %d of epoch %d: %w: partition %d of epoch %d is not closed, and has older rows of the same series",
+				p.o.Partition, p.epoch.Number, model.ErrTransient, parent, before.Number)
+		}
+	}
+	return nil
+}
+
+// Head returns the head, for queries.
+func (p *Partition) Head() *head.Head { return p.head }
+
+// UnlabelledError says that a record has rows of series whose labels this machine has never read. They would
+// be found by no query. It is of class corrupt.
+type UnlabelledError struct {
+	Topic     string
+	Partition int32
+	Offset    int64
+	// Series is one of them, of Count.
+	Series model.Key
+	Count  int
+}
+
+// Error names the record and a series.
+func (e *UnlabelledError) Error() string {
+	return fmt.Sprintf("topic %s, partition %d: the record with offset %d has rows of %d series whose labels are not known, such as %s",
+		e.Topic, e.Partition, e.Offset, e.Count, e.Series)
+}
+
+// Unwrap returns the class.
+func (e *UnlabelledError) Unwrap() error { return model.ErrCorrupt }
+
+// apply takes one record to the head. An error stops the partition at the record.
+func (p *Partition) apply(r *kafka.Record) error {
+	b := r.Batch
+	if b.Control.Kind != 0 {
+		return fmt.Errorf("topic %s, partition %d: %w: the record with offset %d is an order to delete, which partitions do not carry out yet",
+			p.epoch.Topic, p.o.Partition, model.ErrInvalid, r.Offset)
+	}
+	for i, k := range b.Keys {
+		if at := topics.PartitionOf(k, p.epoch.Partitions); at != p.o.Partition {
+			return &kafka.PoisonError{Topic: p.epoch.Topic, Partition: p.o.Partition, Offset: r.Offset, Err: fmt.Errorf("series %d, %s, belongs in partition %d", i, k, at)}
+		}
+	}
+	var err error
+	if p.unknown, err = p.head.Resolve(b, p.unknown[:0]); err != nil {
+		return &kafka.PoisonError{Topic: p.epoch.Topic, Partition: p.o.Partition, Offset: r.Offset, Err: err}
+	}
+	missing := 0
+	var one model.Key
+	for _, i := range p.unknown {
+		if _, has := slices.BinarySearch(b.Labels.Series, i); !has {
+			missing, one = missing+1, b.Keys[i]
+		}
+	}
+	if missing > 0 {
+		return &UnlabelledError{p.epoch.Topic, p.o.Partition, r.Offset, one, missing}
+	}
+	p.head.Apply(topics.Sequence(r.Offset), b)
+	return nil
+}
+
+// Ship takes all rows to the bucket, and records up to which offset.
+func (p *Partition) Ship(ctx context.Context) error {
+	p.shipping.Lock()
+	defer p.shipping.Unlock()
+	if err := p.head.Ship(ctx); err != nil {
+		return err
+	}
+	// Batches without rows are shipped too, or else Kafka would delete what counts as missing.
+	node, epoch := p.head.Journal()
+	if covered := p.head.Covered(); covered > p.shipper.Covered() && !p.head.Unshipped(covered) {
+		return p.shipper.Ship(ctx, &head.Ship{Node: node, Epoch: epoch, Covered: covered})
+	}
+	return nil
+}
+
+// Shipped returns the first offset that the bucket does not have, as far as this process knows.
+func (p *Partition) Shipped() int64 {
+	p.shipping.Lock()
+	defer p.shipping.Unlock()
+	return topics.Offset(p.shipper.Covered())
+}
+
+// readPause is the wait after an error of Kafka that may pass.
+const readPause = time.Second
+
+// Run reads the partition until ctx ends, and ships. Then it ships once more, and returns nil. It returns
+// earlier, after it has shipped what came before, with an error that says what stopped the partition. After
+// [catalog.ErrStale] another machine has it, and nothing was shipped.
+func (p *Partition) Run(ctx context.Context) error {
+	reading, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	var ships sync.WaitGroup
+	ships.Go(func() {
+		tick := time.NewTicker(p.o.ShipEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-reading.Done():
+				return
+			case <-tick.C:
+			}
+			if err := p.Ship(reading); errors.Is(err, catalog.ErrStale) {
+				p.head.Shut() // Apply may wait for room that no ship will make
+				stop(err)
+				return
+			} else if err != nil && reading.Err() == nil {
+				p.o.Logger.Error("cannot ship a partition; trying again later", "partition", p.o.Partition, "err", err)
+			}
+		}
+	})
+	err := p.read(reading)
+	stop(nil)
+	ships.Wait()
+	if stale := context.Cause(reading); errors.Is(stale, catalog.ErrStale) {
+		return stale
+	}
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.o.Drain)
+	defer cancel()
+	return errors.Join(err, p.Ship(last))
+}
+
+// read applies records until ctx ends or the partition stops.
+func (p *Partition) read(ctx context.Context) error {
+	for ctx.Err() == nil {
+		err := p.reader.Read(ctx, p.apply)
+		switch {
+		case err == nil:
+		case ctx.Err() != nil:
+			return nil
+		case errors.Is(err, model.ErrTransient) && !errors.Is(err, model.ErrCorrupt):
+			p.o.Logger.Warn("cannot read a partition; trying again", "partition", p.o.Partition, "err", err)
+			select {
+			case <-ctx.Done():
+			case <-time.After(readPause):
+			}
+		default:
+			p.o.Logger.Error("the partition stops", "partition", p.o.Partition, "err", err)
+			return err
+		}
+	}
+	return nil
+}
+
+// Next returns the offset of the first record that was not applied. It is called while Run does not run.
+func (p *Partition) Next() int64 { return p.reader.Next() }
+
+// Close ends the partition and leaves its folder. It is called after Run.
+func (p *Partition) Close() error {
+	p.reader.Close()
+	return p.head.Close()
+}
