@@ -61,7 +61,9 @@ func (c *call) limit() {
 		}
 		c.timeout = min(c.timeout, l.Timeout)
 		q.MaxSeries, q.MaxSamples, q.MaxBytes = lower(q.MaxSeries, l.MaxSeries), lower(q.MaxSamples, l.MaxSamples), lower(q.MaxBytes, l.MaxBytes)
-		q.MaxRange = lower(q.MaxRange, l.MaxRange)
+		if lowest := lower(q.MaxRange, l.MaxRange); lowest != q.MaxRange {
+			q.MaxRange, q.RangeTenant = lowest, tenant
+		}
 	}
 }
 

@@ -73,6 +73,9 @@ func sameForAll(o *EngineOptions) *tenantBook {
 	return t
 }
 
+// maxShorter bounds the tenants that the log names.
+const maxShorter = 10
+
 // load reads the file. After an error the settings are those of before.
 func (t *tenantBook) load() (err error) {
 	defer func() {
@@ -89,6 +92,9 @@ func (t *tenantBook) load() (err error) {
 	same := before != nil && before.Retention() != nil && before.Retention().Same(read.Retention())
 	if changed := t.changed.Load(); changed != nil && !same {
 		(*changed)()
+		if list := read.Shorter(before, maxShorter); len(list) > 0 {
+			t.log.Warn("the file of tenants shortens retention: rows beyond it are hidden now, and dropped for good within minutes", "least", list)
+		}
 	}
 	return nil
 }

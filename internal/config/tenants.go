@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/token"
 
 	"github.com/shaledb/shale/internal/api"
 	"github.com/shaledb/shale/internal/bill"
@@ -18,7 +20,8 @@ import (
 	"github.com/shaledb/shale/internal/write/logs"
 )
 
-// MaxTenantSections bounds the tenants of a file. Each takes about a kilobyte of memory.
+// MaxTenantSections bounds the tenants of a file. Each takes about a kilobyte of memory, and more with
+// retention or rules of its own.
 const MaxTenantSections = 65_535
 
 // Tenants are the settings of all tenants. They never change.
@@ -110,6 +113,9 @@ func ParseTenants(path string, text []byte, c *Config) (*Tenants, error) {
 	}
 	base := all.section(path, "defaults", sections["defaults"], c)
 	t.others = base.tenant()
+	if base.Retention != c.Retention {
+		all.checkRest(path, sections["defaults"].GetToken(), &base)
+	}
 	own := map[string]retention.Own{}
 	tenants := all.pairs(path, "tenants", sections["tenants"])
 	if len(tenants) > MaxTenantSections {
@@ -124,6 +130,9 @@ func ParseTenants(path string, text []byte, c *Config) (*Tenants, error) {
 		}
 		c := all.section(path, "tenants."+key.Value, v.Value, &base)
 		t.by[key.Value] = c.tenant()
+		if c.Retention != base.Retention {
+			all.checkRest(path, key, &c)
+		}
 		if o := (retention.Own{List: c.RetentionRules, Rest: c.Retention}); o.Rest != base.Retention || o.List.String() != base.RetentionRules.String() {
 			if o.List.String() == base.RetentionRules.String() {
 				o.List = o.List.Of(key.Value)
@@ -133,12 +142,40 @@ func ParseTenants(path string, text []byte, c *Config) (*Tenants, error) {
 	}
 	var err error
 	if t.retention, err = retention.CompileAll(base.RetentionRules, base.Retention, own); err != nil {
-		all.mistakes = append(all.mistakes, fmt.Errorf("%s: retention-rules: %w", path, err))
+		all.mistakes = append(all.mistakes, fmt.Errorf("%s: retention and retention-rules: %w", path, err))
 	}
 	if len(all.mistakes) > 0 {
 		return nil, fmt.Errorf("%w settings of tenants:\n%w", model.ErrInvalid, errors.Join(all.mistakes...))
 	}
 	return t, nil
+}
+
+// checkRest checks the retention that a section sets. A slip of the pen in a file that counts at once must
+// not drop rows that are a minute old.
+func (l *loader) checkRest(path string, at *token.Token, c *Config) {
+	if err := retention.CheckRest(c.Retention); err != nil {
+		l.mistakes = append(l.mistakes, fmt.Errorf("%s: retention: %w", position(path, at), err))
+	}
+}
+
+// Shorter returns what is kept for a shorter time than before, at most so many texts such as "team-a: 5d,
+// before 30d".
+func (t *Tenants) Shorter(before *Tenants, most int) (list []string) {
+	add := func(name, tenant string) {
+		for _, s := range []model.Signal{model.Metrics, model.Logs} {
+			now, was := t.retention.Policy(tenant, s), before.retention.Policy(tenant, s)
+			if now.Least < was.Least && len(list) < most {
+				list = append(list, fmt.Sprintf("%s of %s: %s, before %s", s, name, retention.Text(now.Least), retention.Text(was.Least)))
+			}
+		}
+	}
+	add("tenants without a section", "")
+	names := maps.Clone(t.by)
+	maps.Copy(names, before.by)
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		add(name, name)
+	}
+	return list
 }
 
 // section returns a configuration with the settings of a section. Its mistakes go to l, with the name of the

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -54,22 +55,48 @@ tenants:
 	}
 }
 
+// TestShorter: what is kept for a shorter time than before is named.
+func TestShorter(t *testing.T) {
+	c := Default()
+	parse := func(text string) *Tenants {
+		all, err := ParseTenants("f", []byte(text), &c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return all
+	}
+	before := parse("tenants: {a: {retention: 5y}, b: {retention: 2d}, c: {retention-rules: [{signal: logs, keep: 9d}]}, gone: {retention: 0}}")
+	now := parse("tenants: {a: {retention: 5d}, b: {retention: 3d}, c: {retention-rules: [{signal: logs, keep: 8d}]}}")
+	want := []string{"metrics of a: 5d, before 5y", "logs of a: 5d, before 5y", "logs of c: 8d, before 9d", "metrics of gone: 30d, before 0", "logs of gone: 30d, before 0"}
+	if got := now.Shorter(before, 10); !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got := now.Shorter(before, 1); len(got) != 1 {
+		t.Errorf("got %q, want one", got)
+	}
+	if got := now.Shorter(now, 10); len(got) != 0 {
+		t.Errorf("nothing changed: %q", got)
+	}
+}
+
 // Each mistake has its line and its field, and all are reported at once.
 func TestBadTenants(t *testing.T) {
 	c := Default()
 	for text, want := range map[string]string{
 		"\n":                                  "f is empty: expected defaults or tenants",
 		"tenants: {a: {limits.labels: many}}": `f:1:30: tenants.a.limits.labels: "many" is not a whole number`,
-		"tenants:\n  a:\n    limits: {labels: 0}":                  "f:3:22: tenants.a.limits.labels: 0 is out of range: must be between 1 and 1024",
-		"defaults: {limits.decoded-bytes: 1KiB}":                   "f:1:34: defaults.limits.decoded-bytes: 1KiB is too small: must be at least limits.body-bytes, which is 32MiB",
-		"tenants: {a: {retention-rules: [{tenant: b, keep: 3d}]}}": "f: retention-rules: tenant a: rule 1: tenant: a rule of a tenant is for that tenant; leave it out",
-		"tenants: {a: {memory: 1GiB}}":                             "f:1:15: tenants.a.memory: is a setting of the server, which no tenant can have of its own",
-		"tenants: {a: {limits.tenant-serie: 1}}":                   "f:1:15: unknown setting limits.tenant-serie; did you mean limits.tenant-series?",
-		"tenants: {a/b: {}}":                                       `f:1:11: invalid: tenant ID "a/b" contains the character '/'; letters, digits and !-_.*'() are allowed`,
-		"tenants: [a]":                                             "f:1:10: tenants must be a map",
-		"tenant: {a: {}}":                                          "f:1:1: unknown section tenant: expected defaults or tenants",
-		"tenants: {a: 5}":                                          "f:1:14: tenants.a must hold settings, as `name: value`",
-		"a: [":                                                     "f:1:4: sequence end token ']' not found",
+		"tenants:\n  a:\n    limits: {labels: 0}":                         "f:3:22: tenants.a.limits.labels: 0 is out of range: must be between 1 and 1024",
+		"defaults: {limits.decoded-bytes: 1KiB}":                          "f:1:34: defaults.limits.decoded-bytes: 1KiB is too small: must be at least limits.body-bytes, which is 32MiB",
+		"tenants: {a: {retention-rules: [{tenant: b, keep: 3d}]}}":        "f: retention and retention-rules: tenant a: rule 1: tenant: a rule of a tenant is for that tenant; leave it out",
+		"tenants: {a: {retention: 5s}}":                                   "f:1:11: retention: 5s is too short: must be at least 1h, or 0 to keep rows without end",
+		"defaults: {retention: 5m}":                                       "retention: 5m is too short: must be at least 1h",
+		"tenants: {a: {memory: 1GiB}}":                                    "f:1:15: tenants.a.memory: is a setting of the server, which no tenant can have of its own",
+		"tenants: {a: {limits.tenant-serie: 1}}":                          "f:1:15: unknown setting limits.tenant-serie; did you mean limits.tenant-series?",
+		"tenants: {a/b: {}}":                                              `f:1:11: invalid: tenant ID "a/b" contains the character '/'; letters, digits and !-_.*'() are allowed`,
+		"tenants: [a]":                                                    "f:1:10: tenants must be a map",
+		"tenant: {a: {}}":                                                 "f:1:1: unknown section tenant: expected defaults or tenants",
+		"tenants: {a: 5}":                                                 "f:1:14: tenants.a must hold settings, as `name: value`",
+		"a: [":                                                            "f:1:4: sequence end token ']' not found",
 		"tenants: {a: {query.max-bytes: 0, limits.tenant-burst: 2h}}":     "f:1:56: tenants.a.limits.tenant-burst: 2h is out of range: must be between 1s and 1h\nf:1:32: tenants.a.query.max-bytes: must not be 0",
 		"tenants: {a: {limits.labels: x}, b: {limits.tenant-samples: y}}": `f:1:61: tenants.b.limits.tenant-samples: "y" is not a whole number`,
 	} {

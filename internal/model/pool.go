@@ -265,7 +265,7 @@ func (p *QueryPool) Await(ctx context.Context, q *Quota) (*Quota, error) {
 		return nil, fmt.Errorf("%w: the query needs more than %d bytes, the memory that all queries together may hold (a share of --memory); shorten its range or narrow its selectors, or raise --memory",
 			ErrLimit, p.allHeavy())
 	}
-	next := &Quota{Tenant: q.Tenant, MaxSeries: q.MaxSeries, MaxSamples: q.MaxSamples, MaxBytes: q.MaxBytes, MaxRange: q.MaxRange, Pool: p, age: q.age}
+	next := &Quota{Tenant: q.Tenant, MaxSeries: q.MaxSeries, MaxSamples: q.MaxSamples, MaxBytes: q.MaxBytes, MaxRange: q.MaxRange, RangeTenant: q.RangeTenant, Pool: p, age: q.age}
 	w := &waiting{tenant: q.Tenant, age: q.age, least: q.refused, decided: make(chan struct{})}
 	w.bytes = min(2*q.refused, p.mostLight())
 	if q.refused > p.mostLight() {

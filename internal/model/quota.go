@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -22,6 +23,8 @@ type Quota struct {
 	MaxSeries, MaxSamples, MaxBytes int64
 	// MaxRange bounds the time from the oldest to the newest row that a query asks for.
 	MaxRange time.Duration
+	// RangeTenant is the tenant whose limit MaxRange is; "": Tenant.
+	RangeTenant string
 	// Pool bounds the memory of all queries together; nil: no bound.
 	Pool *QueryPool
 
@@ -83,7 +86,16 @@ func (q *Quota) TakeRange(r TimeRange) error {
 		return nil
 	}
 	return fmt.Errorf("%w: the query asks for rows of %s, with the time that its selectors look back, and a query of tenant %s may ask for %s (query.max-range); shorten its range",
-		ErrLimit, common.Duration(time.Duration(span).Round(time.Second)), q.Tenant, common.Duration(q.MaxRange))
+		ErrLimit, roundedUp(time.Duration(span)), cmp.Or(q.RangeTenant, q.Tenant), common.Duration(q.MaxRange))
+}
+
+// roundedUp returns a time of at least a second without its fraction, which would hide by how much it is
+// too long.
+func roundedUp(d time.Duration) common.Duration {
+	if d >= time.Second && d < math.MaxInt64-time.Second {
+		d = (d + time.Second - 1).Truncate(time.Second)
+	}
+	return common.Duration(d)
 }
 
 // Charge is a snapshot of the charges of a query.

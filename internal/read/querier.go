@@ -132,6 +132,22 @@ func (q *Querier) takeRange(r *model.Request) error {
 	return r.Quota.TakeRange(model.TimeRange{Min: r.Range.Min, Max: min(r.Range.Max, q.o.Now())})
 }
 
+// TakeRange is for a caller that will read the rows of a range a part at a time, and may stop before its
+// end: it notes the whole range, as of tenants. Its error is that of [model.Quota.TakeRange].
+func (q *Querier) TakeRange(tenants []string, s model.Signal, r model.TimeRange, quota *model.Quota) error {
+	if quota == nil || quota.MaxRange <= 0 {
+		return nil
+	}
+	now := q.o.Now()
+	for _, tenant := range tenants {
+		oldest, _ := q.horizon(tenant, s, now)
+		if err := quota.TakeRange(model.TimeRange{Min: max(r.Min, oldest), Max: min(r.Max, now)}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Kept is for a caller that has kept results and does not read the rows. It adds to the cost of the request
 // what reading them would have added: what the response depends on, and what it may lack. It returns the
 // error that reading them would have met at once.

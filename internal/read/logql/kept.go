@@ -56,14 +56,19 @@ func (e *Engine) open(ctx context.Context, q *MetricQuery, leaf *plan.Leaf, step
 
 // note adds to the cost what reading the rows of a leaf would have added.
 func (e *Engine) note(q *MetricQuery, leaf *plan.Leaf, steps vector.Steps) error {
-	offset := int64(leaf.Aggregation.Range.Offset)
-	r := model.TimeRange{Min: steps.Start - offset - int64(leaf.Aggregation.Range.Range), Max: steps.Time(steps.Count-1) - offset}
+	r := rowsOf(leaf, steps)
 	for _, tenant := range q.Tenants {
 		if err := e.read.Kept(&model.Request{Tenant: tenant, Signal: model.Logs, Family: model.Text, Range: r, Quota: q.Quota, Cost: q.Cost}); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// rowsOf returns the range of the rows that a leaf needs for steps.
+func rowsOf(leaf *plan.Leaf, steps vector.Steps) model.TimeRange {
+	offset := int64(leaf.Aggregation.Range.Offset)
+	return model.TimeRange{Min: steps.Start - offset - int64(leaf.Aggregation.Range.Range), Max: steps.Time(steps.Count-1) - offset}
 }
 
 // joinKept joins kept values and those of the steps between them. It keeps the latter where that is possible.

@@ -77,6 +77,11 @@ func (e *Engine) Numbers(ctx context.Context, q *MetricQuery) (*Numbers, error) 
 	}
 	before := costsOf(cost)
 	p := q.Prepared.plan
+	for _, leaf := range p.Leaves {
+		if err := e.read.TakeRange(q.Tenants, model.Logs, rowsOf(leaf, q.Steps), quota); err != nil {
+			return nil, err
+		}
+	}
 	var err error
 	r.Matrix, err = inPieces(ctx, p, quota, q.Steps, func(ctx context.Context, steps vector.Steps, divisible bool) (*vector.Matrix, error) {
 		run := plan.Evaluation{

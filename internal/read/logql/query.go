@@ -44,6 +44,9 @@ func (e *Engine) Lines(ctx context.Context, q *Query) (*Lines, error) {
 	x := e.execution(q)
 	before := costsOf(x.Cost)
 	if r, ok := rangeOf(q.Start, q.End); ok {
+		if err := e.read.TakeRange(q.Tenants, model.Logs, r, q.Quota); err != nil {
+			return nil, err
+		}
 		if err := x.FilterMetadata(ctx, r); err != nil {
 			return nil, err
 		}

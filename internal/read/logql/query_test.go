@@ -9,11 +9,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/read"
+	"github.com/shaledb/shale/internal/read/logql/vector"
 	"github.com/shaledb/shale/internal/read/readtest"
 )
 
@@ -372,5 +374,35 @@ func TestFigures(t *testing.T) {
 	q := &Query{Tenants: []string{"t"}, Prepared: prepared(`{app="x"}`), Start: 0, End: 1000, Limit: 3, Cost: &model.Cost{}}
 	if got, err := e.Lines(t.Context(), q); err != nil || got.Stats.Lines != q.Cost.TextLines.Load() || got.Stats.Lines > 512 {
 		t.Error(err, got.Stats.Lines, q.Cost.TextLines.Load())
+	}
+}
+
+// TestMaxRange: the range that a query asks for counts, even if its lines are found at once.
+func TestMaxRange(t *testing.T) {
+	const hour = int64(time.Hour)
+	s := newStore()
+	s.push("t", model.LabelsOf("app", "x"), readtest.Line{Time: 100*hour - 1, Text: "x"})
+	e := s.engine()
+	quota := func() *model.Quota { return &model.Quota{MaxRange: 10 * time.Hour, Tenant: "team-a"} }
+	for hours, refused := range map[int64]bool{10: false, 11: true} {
+		_, lines := e.Lines(context.Background(), &Query{
+			Tenants: []string{"t"}, Prepared: prepared(`{app="x"}`), Start: (100 - hours) * hour, End: 100 * hour, Direction: Backward, Limit: 1, Quota: quota(),
+		})
+		_, numbers := e.Numbers(context.Background(), &MetricQuery{
+			Tenants: []string{"t"}, Prepared: prepared(fmt.Sprintf(`count_over_time({app="x"}[%dh])`, hours)), Steps: vector.Steps{Start: 100 * hour, Step: 1, Count: 1}, Quota: quota(),
+		})
+		_, volumes := e.VolumeBy(context.Background(), &VolumeQuery{
+			Selection: Selection{Tenants: []string{"t"}, Range: model.TimeRange{Min: (100 - hours) * hour, Max: 100 * hour}, Quota: quota(), Cost: new(model.Cost)}, Limit: 10,
+		})
+		for what, err := range map[string]error{"lines": lines, "numbers": numbers, "volumes": volumes} {
+			if errors.Is(err, model.ErrLimit) != refused {
+				t.Errorf("%s of %d hours: %v", what, hours, err)
+			}
+		}
+	}
+	if _, err := e.Numbers(context.Background(), &MetricQuery{
+		Tenants: []string{"t"}, Prepared: prepared(`vector(1)`), Steps: vector.Steps{Start: 0, Step: hour, Count: 20}, Quota: quota(),
+	}); err != nil {
+		t.Errorf("vector(1) reads nothing: %v", err)
 	}
 }

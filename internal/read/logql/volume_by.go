@@ -48,6 +48,9 @@ func (g *VolumeGroup) first() float64 {
 // VolumeBy returns the volumes of groups, in Loki's order: by the bytes of the first interval in which the
 // group has lines, descending, and then by name. Groups stay charged until the quota is released.
 func (e *Engine) VolumeBy(ctx context.Context, q *VolumeQuery) ([]VolumeGroup, error) {
+	if err := e.read.TakeRange(q.Tenants, model.Logs, q.Range, q.Quota); err != nil {
+		return nil, err
+	}
 	g := &volumeGroups{q: q, names: make(map[string]bool), groups: make(map[string]*VolumeGroup)}
 	sel := q.Selection
 	if len(sel.Selectors) > 0 {

@@ -153,6 +153,14 @@ func (r Rule) compile() (c compiled, err error) {
 // just ended are listed for some hours.
 const leastKeep = time.Hour
 
+// CheckRest checks how long a tenant keeps series that no rule matches; 0 means forever.
+func CheckRest(rest time.Duration) error {
+	if rest > 0 && rest < leastKeep {
+		return fmt.Errorf("%s is too short: must be at least 1h, or 0 to keep rows without end", common.Duration(rest))
+	}
+	return nil
+}
+
 func parseKeep(text string) (time.Duration, error) {
 	d, err := common.ParseDuration(text)
 	switch keep := time.Duration(d); {

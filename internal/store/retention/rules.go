@@ -51,12 +51,13 @@ func CompileAll(l List, rest time.Duration, own map[string]Own) (*Rules, error) 
 		return r, nil
 	}
 	keeps := map[time.Duration]bool{r.rest: true}
-	text := "1 " + r.rest.String() + " " + l.String()
+	text := sha256.New() // many tenants may have long lists
+	fmt.Fprintf(text, "1 %s %s", r.rest, l.String())
 	for _, tenant := range slices.Sorted(maps.Keys(own)) {
 		o, first := own[tenant], len(r.rules)
 		err := r.add(o.List, tenant, keeps)
 		if err == nil {
-			last := compiled{Rule: Rule{Tenant: escaped(tenant), Keep: keepText(keptFor(o.Rest))}, keep: keptFor(o.Rest)}
+			last := compiled{Rule: Rule{Tenant: escaped(tenant), Keep: Text(keptFor(o.Rest))}, keep: keptFor(o.Rest)}
 			r.rules, err = append(r.rules, last), addKeep(keeps, last.keep)
 		}
 		if err != nil {
@@ -66,15 +67,14 @@ func CompileAll(l List, rest time.Duration, own map[string]Own) (*Rules, error) 
 			r.own = map[string][2]int{}
 		}
 		r.own[tenant] = [2]int{first, len(r.rules)}
-		text += "\n" + tenant + " " + keptFor(o.Rest).String() + " " + o.List.String()
+		fmt.Fprintf(text, "\n%s %s %s", tenant, keptFor(o.Rest), o.List.String())
 	}
 	r.common = len(r.rules)
 	if err := r.add(l, "", keeps); err != nil {
 		return nil, err
 	}
-	sum := sha256.Sum256([]byte(text))
 	// Readers trust the name of a group instead of looking at labels, so two lists must not share an id.
-	r.id = hex.EncodeToString(sum[:8])
+	r.id = hex.EncodeToString(text.Sum(nil)[:8])
 	return r, nil
 }
 
@@ -116,7 +116,7 @@ func escaped(tenant string) string { return strings.ReplaceAll(tenant, "*", "\\*
 // addKeep adds a time to those of all rules.
 func addKeep(keeps map[time.Duration]bool, keep time.Duration) error {
 	if keeps[keep] = true; len(keeps) > maxKeeps {
-		return fmt.Errorf("keep %s is one more than the %d different times that all rules and retention may have together", keepText(keep), maxKeeps)
+		return fmt.Errorf("keep %s is one more than the %d different times that all rules and retention may have together", Text(keep), maxKeeps)
 	}
 	return nil
 }
@@ -131,7 +131,7 @@ func (r *Rules) Rule(i int) (rule Rule, ok bool) {
 	case i < len(r.rules):
 		return r.rules[i].Rule, true
 	case i == len(r.rules):
-		return Rule{Keep: keepText(r.rest)}, true
+		return Rule{Keep: Text(r.rest)}, true
 	}
 	return Rule{}, false
 }
@@ -285,7 +285,7 @@ func (r *Rules) Keeps() []time.Duration {
 
 // Group names the group of the series that are kept for some time, such as 30d.1f2e3d4c5b6a7980. It also
 // names the rules, so that no series is in two groups of the same rules.
-func (r *Rules) Group(keep time.Duration) string { return keepText(keep) + "." + r.id }
+func (r *Rules) Group(keep time.Duration) string { return Text(keep) + "." + r.id }
 
 // KeepOf returns how long the series of a group are kept, if these rules have made it.
 func (r *Rules) KeepOf(group string) (time.Duration, bool) {
@@ -317,7 +317,8 @@ func (r *Rules) Bounds(tenants []string, s model.Signal) (least, longest time.Du
 	return least, longest
 }
 
-func keepText(keep time.Duration) string {
+// Text returns a time as the rules have it; 0 is forever.
+func Text(keep time.Duration) string {
 	if keep == Forever {
 		return "0"
 	}
