@@ -55,12 +55,15 @@ func New(o Options) *Source {
 
 func newWatch(s *Source, o *Options) *watch {
 	w := &watch{
-		count: s.client.countLines, now: o.Now, every: int64(s.settings.CheckEvery), lag: int64(o.ClosedAfter), limit: countLimit,
+		count: s.client.countLines, now: o.Now, elapsed: o.Now, every: int64(s.settings.CheckEvery), lag: int64(o.ClosedAfter), limit: countLimit,
 		result:   func(outcome string) { s.metrics.counts.WithLabelValues(outcome).Inc() },
 		accounts: map[Account]*ledger{},
 	}
 	if w.now == nil {
+		begin := time.Now()
 		w.now = func() int64 { return time.Now().UnixNano() }
+		// It begins late enough that 0 is the distant past.
+		w.elapsed = func() int64 { return int64(time.Hour + time.Since(begin)) }
 	}
 	w.note = func(a Account, r model.TimeRange) {
 		s.metrics.changes.Inc()

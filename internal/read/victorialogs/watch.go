@@ -36,13 +36,15 @@ const (
 // request for all queries, and notes the windows whose count is another one than before. It counts only when
 // somebody asks. It is safe for concurrent use.
 type watch struct {
-	count  func(ctx context.Context, a Account, r model.TimeRange, sums bool, each func(w int64, c counted)) error
-	note   func(a Account, r model.TimeRange) // lines of a range may be others now
-	now    func() int64
-	every  int64         // how long a count holds
-	lag    int64         // the age of windows that are counted
-	limit  time.Duration // of one count
-	result func(outcome string)
+	count func(ctx context.Context, a Account, r model.TimeRange, sums bool, each func(w int64, c counted)) error
+	note  func(a Account, r model.TimeRange) // lines of a range may be others now
+	now   func() int64                       // the time that windows are of
+	// elapsed is the time since some beginning. It never steps back, and all ages are differences of it.
+	elapsed func() int64
+	every   int64         // how long a count holds
+	lag     int64         // the age of windows that are counted
+	limit   time.Duration // of one count
+	result  func(outcome string)
 
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -67,7 +69,7 @@ type counted struct {
 type ledger struct {
 	from, to int64
 	windows  []counted
-	at       int64 // when the last count began
+	at       int64 // when the last count began, by elapsed like all below
 	summedAt int64 // when the last one with sums began
 	next     int64 // when the next count may begin
 	noSums   int64 // until when sums are left out
@@ -100,26 +102,26 @@ func (w *watch) covers(a Account, r model.TimeRange) bool {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	l := w.askLocked(a, from, now)
+	l := w.askLocked(a, from)
 	if from >= l.from && to <= l.settled {
 		return true
 	}
-	w.startLocked(a, l, now)
+	w.startLocked(a, l)
 	return false
 }
 
 // check says whether all changes of lines from a time on have been noted, but for those of the last moments,
 // and up to which time that holds. It counts again if the last count is too old, and waits for that.
 func (w *watch) check(ctx context.Context, a Account, r model.TimeRange) (until int64, ok bool) {
-	now := w.now()
-	from, to, ok := w.needs(r, now)
+	from, to, ok := w.needs(r, w.now())
 	if !ok {
 		return 0, false
 	}
+	now := w.elapsed()
 	w.mu.Lock()
-	l := w.askLocked(a, from, now)
+	l := w.askLocked(a, from)
 	if now-l.at >= w.every || from < l.from {
-		w.startLocked(a, l, now)
+		w.startLocked(a, l)
 	}
 	running := l.running
 	if running != nil && from >= l.from && l.to > 0 && now-l.at >= w.every {
@@ -128,7 +130,7 @@ func (w *watch) check(ctx context.Context, a Account, r model.TimeRange) (until 
 		case <-running:
 		case <-ctx.Done():
 		}
-		now = w.now()
+		now = w.elapsed()
 		w.mu.Lock()
 	}
 	defer w.mu.Unlock()
@@ -139,8 +141,8 @@ func (w *watch) check(ctx context.Context, a Account, r model.TimeRange) (until 
 }
 
 // askLocked returns the ledger of an account, and notes the first window that is asked for.
-func (w *watch) askLocked(a Account, from, now int64) *ledger {
-	l := w.accounts[a]
+func (w *watch) askLocked(a Account, from int64) *ledger {
+	l, now := w.accounts[a], w.elapsed()
 	if l == nil {
 		l = &ledger{asked: math.MaxInt64, before: math.MaxInt64, turned: now, at: math.MinInt64 / 2, summedAt: math.MinInt64 / 2}
 		w.accounts[a] = l
@@ -153,12 +155,14 @@ func (w *watch) askLocked(a Account, from, now int64) *ledger {
 }
 
 // startLocked begins a count, unless one is running or it is too early.
-func (w *watch) startLocked(a Account, l *ledger, now int64) {
+func (w *watch) startLocked(a Account, l *ledger) {
+	now := w.elapsed()
 	if l.running != nil || now < l.next || w.ctx.Err() != nil {
 		return
 	}
 	l.running = make(chan struct{})
-	from, to := min(l.asked, l.before), floorDiv(now-w.lag, window)
+	to := floorDiv(w.now()-w.lag, window)
+	from := max(min(l.asked, l.before), to-maxWindows)
 	sums := now-l.summedAt >= int64(sumEvery) && now >= l.noSums
 	w.counts.Go(func() {
 		ctx, cancel := context.WithTimeout(w.ctx, w.limit)
@@ -194,7 +198,7 @@ func outcomeOf(err error) string {
 
 // failedLocked says when it may be tried again, and with less.
 func (w *watch) failedLocked(l *ledger, sums bool) {
-	now := w.now()
+	now := w.elapsed()
 	if sums {
 		l.noSums = now + int64(sumPause)
 	} else {
@@ -220,7 +224,8 @@ func (w *watch) takeLocked(a Account, l *ledger, began, from int64, found []coun
 		}
 		old := &l.windows[at-l.from]
 		switch {
-		case old.lines != c.lines, sums && old.summed && old.sum != c.sum, gap && !(sums && old.summed):
+		// The first sum of a window says nothing about lines that were replaced before it.
+		case old.lines != c.lines, sums && !(old.summed && old.sum == c.sum), gap && !sums:
 			c.changed = began
 			continue
 		case !sums:
@@ -229,10 +234,16 @@ func (w *watch) takeLocked(a Account, l *ledger, began, from int64, found []coun
 		c.changed = old.changed
 	}
 	w.noteLocked(a, began, from, found)
+	end := from + int64(len(found))
+	if end < l.to {
+		// The clock was set back. The windows since then are counted again some day, as if they were new.
+		w.note(a, model.TimeRange{Min: max(end, l.from) * window, Max: l.to*window - 1})
+		l.settled, l.pending = min(l.settled, end), min(l.pending, end)
+	}
 	if from < l.from || from > l.from || len(found) != len(l.windows) {
 		l.windows = nil // the old ones are not kept alive
 	}
-	l.from, l.to, l.windows, l.at, l.pause, l.next = from, from+int64(len(found)), found, began, 0, began+w.every
+	l.from, l.to, l.windows, l.at, l.pause, l.next = from, end, found, began, 0, began+w.every
 	if sums {
 		l.summedAt = began
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -174,6 +175,95 @@ func TestWatchReplaced(t *testing.T) {
 		c.mustLook(t, 40, true)
 		if got := c.news(); got != "[50+1]" {
 			t.Errorf("after an hour: %s", got)
+		}
+	})
+}
+
+// TestWatchReplacedUnsummed: lines that are replaced are seen in windows, too, that are new or have changed in a
+// count without sums: the next count with sums notes those windows, whatever it finds.
+func TestWatchReplacedUnsummed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCounts(t)
+		c.set(50, 10, 5)
+		c.set(99, 10, 5)
+		time.Sleep(115 * time.Second)
+		c.warm(t, 40)
+		replace := func(w, before, after int64, first string) {
+			t.Helper()
+			time.Sleep(10 * time.Second)
+			c.set(w, before, 6)
+			c.mustLook(t, 40, true)
+			if got := c.news(); got != first {
+				t.Errorf("the count notes %s, want %s", got, first)
+			}
+			time.Sleep(10 * time.Second)
+			c.mustLook(t, 40, true)
+			c.news() // it has settled
+			c.set(w, after, 7)
+			n, want := 0, fmt.Sprintf("[%d+1]", w)
+			for range 6 {
+				time.Sleep(10 * time.Second)
+				c.mustLook(t, 40, true)
+				if got := c.news(); got == want {
+					n++
+				} else if got != "[]" {
+					t.Errorf("noted %s", got)
+				}
+			}
+			if n == 0 {
+				t.Errorf("as many other lines of window %d were not seen", w)
+			}
+		}
+		replace(99, 10, 10, "[]") // it has closed since the count with sums
+		for text := ""; text != "60 true"; _, text = c.last() {
+			time.Sleep(10 * time.Second)
+			c.mustLook(t, 40, true)
+		}
+		c.news()
+		replace(50, 11, 11, "[50+1]") // it has got a late line
+	})
+}
+
+// TestWatchSetBack: a clock that is set back makes no count last longer, and windows that have not begun yet
+// are counted as new ones later.
+func TestWatchSetBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCounts(t)
+		var back atomic.Int64
+		c.watch.now = func() int64 { return time.Now().UnixNano() - back.Load() }
+		c.warm(t, 40)
+		n, _ := c.last()
+		back.Store(int64(time.Hour))
+		c.mustLook(t, 40, true) // by a count that is fresh
+		time.Sleep(10 * time.Second)
+		until, ok := c.look(40)
+		if m, text := c.last(); !ok || until != 87 || m != n+1 || text != "47 false" {
+			t.Errorf("%d counts, of %s; it holds until %d, %v", m-n, text, until, ok)
+		}
+		if got := c.news(); got != "[87+12]" {
+			t.Errorf("a count notes %s of windows that it has left out", got)
+		}
+		back.Store(0)
+		for range 9 { // until all windows have sums
+			time.Sleep(10 * time.Second)
+			until, ok = c.look(40)
+		}
+		if !ok || until != 99 {
+			t.Errorf("when the clock is right again, it holds until %d, %v", until, ok)
+		}
+		c.news()
+		c.set(95, 1, 1)
+		time.Sleep(10 * time.Second)
+		c.mustLook(t, 40, true)
+		if got := c.news(); got != "[95+1]" {
+			t.Errorf("a late line: %s", got)
+		}
+		back.Store(-int64(1000 * 24 * time.Hour)) // far ahead
+		time.Sleep(10 * time.Second)
+		c.check(context.Background(), Account{}, model.TimeRange{Min: c.watch.now() - int64(time.Hour), Max: 1 << 62})
+		synctest.Wait()
+		if _, text := c.last(); text != fmt.Sprint(maxWindows, " true") && text != fmt.Sprint(maxWindows, " false") {
+			t.Errorf("far ahead the count is of %s windows", text)
 		}
 	})
 }
