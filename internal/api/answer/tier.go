@@ -19,7 +19,7 @@ type State interface {
 	// empty text says that it is the same.
 	Changed(at uint64, tenants []string, r *model.Reach) string
 	// Look makes Changed know what others have written. It may wait, and returns a text as Changed does if that
-	// cannot be known.
+	// cannot be known now. Changed must know it as soon as Look returns the empty text again.
 	Look(ctx context.Context, tenants []string, r *model.Reach) string
 }
 
@@ -147,12 +147,15 @@ func (t *Tier) lookLocked(ctx context.Context, k Key) *entry {
 	if e.gone || t.entries[k] != e {
 		return nil // one that came meanwhile was not looked after
 	}
-	if cause != "" {
-		t.metrics.stale[cause].Inc()
-		t.drop(e)
-		return nil
+	if cause == "" {
+		return e
 	}
-	return e
+	// It may hold all the same, so that it stays for the next request: Changed will know by then what was
+	// written. A client that has left says nothing.
+	if ctx.Err() == nil {
+		t.metrics.stale[cause].Inc()
+	}
+	return nil
 }
 
 func (t *Tier) asked(tenant string, e *entry) {

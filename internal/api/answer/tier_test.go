@@ -250,3 +250,45 @@ func BenchmarkOtter(b *testing.B) {
 		}
 	}
 }
+
+// elsewhere is a store of which others write a part, and do not always say what.
+type elsewhere struct {
+	fixed
+	unknown *string
+}
+
+func (e elsewhere) Look(context.Context, []string, *model.Reach) string { return *e.unknown }
+
+// TestUnknown: an answer of which it cannot be known now whether it holds is not used, and stays for the time
+// when that is known. A client that has left does not count.
+func TestUnknown(t *testing.T) {
+	unknown := ""
+	tier := New(Options{MaxBytes: 1 << 20, State: elsewhere{unknown: &unknown}, Causes: []string{"unknown"}, Registerer: prometheus.NewRegistry()})
+	a := answerOf("a", 100)
+	a.Reach.AddFurther(model.TimeRange{Min: 1, Max: 2})
+	tier.Put(keyOf(1), a)
+	get := func(ctx context.Context, want bool) {
+		t.Helper()
+		r, ok := tier.Get(ctx, keyOf(1), []string{"a"})
+		if ok != want {
+			t.Errorf("%v, want %v", ok, want)
+		}
+		if ok {
+			r.Done()
+		}
+	}
+	get(context.Background(), true)
+	unknown = "unknown"
+	left, leave := context.WithCancel(context.Background())
+	leave()
+	get(left, false)
+	if n := testutil.ToFloat64(tier.metrics.stale["unknown"]); n != 0 {
+		t.Errorf("a client that has left counts as %v stale answers", n)
+	}
+	get(context.Background(), false)
+	if n := testutil.ToFloat64(tier.metrics.stale["unknown"]); n != 1 {
+		t.Errorf("%v unknown answers, want 1", n)
+	}
+	unknown = ""
+	get(context.Background(), true)
+}

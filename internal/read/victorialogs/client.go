@@ -24,6 +24,8 @@ const (
 	firstPause  = 100 * time.Millisecond
 	// maxErrorBytes is how much of the text of an error is shown.
 	maxErrorBytes = 300
+	// countConnections is how many counts run at one time. They have connections of their own.
+	countConnections = 4
 )
 
 // client asks one server. It is safe for concurrent use.
@@ -32,6 +34,7 @@ type client struct {
 	// authorization is the file with the credentials; "": none.
 	authorization string
 	http          *http.Client
+	counts        *http.Client // for counts, which are not to take the turn of a query
 	metrics       *metrics
 	breaker       breaker
 	budget        retryBudget
@@ -39,17 +42,22 @@ type client struct {
 }
 
 func newClient(s *Settings, m *metrics) *client {
-	t := &http.Transport{
-		DialContext:         (&net.Dialer{Timeout: 5 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
-		TLSHandshakeTimeout: 5 * time.Second, MaxConnsPerHost: s.Requests, MaxIdleConnsPerHost: s.Requests, IdleConnTimeout: time.Minute,
-		MaxResponseHeaderBytes: 64 << 10,
-		// On one machine, compression costs more than it saves.
-		DisableCompression: isLoopback(s.Source.url),
-	}
 	return &client{
 		url: s.Source.url, authorization: s.Authorization, metrics: m, pause: firstPause,
-		http: &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
+		http: connect(s.Source.url, s.Requests), counts: connect(s.Source.url, countConnections),
 	}
+}
+
+// connect returns a client with a number of connections at most.
+func connect(address string, most int) *http.Client {
+	t := &http.Transport{
+		DialContext:         (&net.Dialer{Timeout: 5 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
+		TLSHandshakeTimeout: 5 * time.Second, MaxConnsPerHost: most, MaxIdleConnsPerHost: most, IdleConnTimeout: time.Minute,
+		MaxResponseHeaderBytes: 64 << 10,
+		// On one machine, compression costs more than it saves.
+		DisableCompression: isLoopback(address),
+	}
+	return &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
 func isLoopback(address string) bool {
@@ -61,7 +69,10 @@ func isLoopback(address string) bool {
 	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-func (c *client) close() { c.http.CloseIdleConnections() }
+func (c *client) close() {
+	c.http.CloseIdleConnections()
+	c.counts.CloseIdleConnections()
+}
 
 // query runs a LogsQL query and calls each with its rows. A row is valid during the call. If it fails for a
 // reason that may pass, and no row was handed over, it is sent again. An error of each ends it.
@@ -75,10 +86,10 @@ func (c *client) query(ctx context.Context, a access, kind, text string, each fu
 	for attempt := 1; ; attempt++ {
 		if !c.breaker.allow(time.Now()) {
 			c.metrics.requests.WithLabelValues(kind, "refused").Inc()
-			return fmt.Errorf("%w: VictoriaLogs at %s has failed %d times in a row; it is asked again in %s at most", model.ErrTransient, c.url, breakerFailures, breakerPause)
+			return c.tooMany()
 		}
 		began := time.Now()
-		handed, err := c.once(ctx, a, authorization, text, each)
+		handed, err := c.once(ctx, c.http, a, authorization, text, each)
 		c.metrics.seconds.WithLabelValues(kind).Observe(time.Since(began).Seconds())
 		var failed *failure
 		switch {
@@ -112,6 +123,34 @@ func (c *client) query(ctx context.Context, a access, kind, text string, each fu
 	}
 }
 
+func (c *client) tooMany() error {
+	return fmt.Errorf("%w: VictoriaLogs at %s has failed %d times in a row; it is asked again in %s at most", model.ErrTransient, c.url, breakerFailures, breakerPause)
+}
+
+// try runs a query that nobody depends on: once, by the connections of counts, and not while queries are
+// refused. Its failures keep no query from being sent, or sent again.
+func (c *client) try(ctx context.Context, a access, kind, text string, each func(row []field) error) error {
+	if c.breaker.open() {
+		c.metrics.requests.WithLabelValues(kind, "refused").Inc()
+		return c.tooMany()
+	}
+	authorization, err := credentials(c.authorization)
+	if err == nil {
+		began := time.Now()
+		_, err = c.once(ctx, c.counts, a, authorization, text, each)
+		c.metrics.seconds.WithLabelValues(kind).Observe(time.Since(began).Seconds())
+	}
+	outcome := "ok"
+	switch {
+	case err != nil && ctx.Err() != nil:
+		outcome = "ended"
+	case err != nil:
+		outcome = "error"
+	}
+	c.metrics.requests.WithLabelValues(kind, outcome).Inc()
+	return err
+}
+
 // failure is an error of the server or of the way to it.
 type failure struct {
 	text    string
@@ -127,7 +166,7 @@ func (c *client) failed(format string, of ...any) *failure {
 }
 
 // once sends a request, and reports whether a row was handed over.
-func (c *client) once(ctx context.Context, a access, authorization, text string, each func(row []field) error) (handed bool, err error) {
+func (c *client) once(ctx context.Context, h *http.Client, a access, authorization, text string, each func(row []field) error) (handed bool, err error) {
 	// A cluster may be told to answer with the lines of the nodes that are there. The rest would be missing
 	// without a word.
 	form := url.Values{"query": {text}, "allow_partial_response": {"0"}}
@@ -148,7 +187,7 @@ func (c *client) once(ctx context.Context, a access, authorization, text string,
 	}
 	req.Header.Set("AccountID", strconv.FormatUint(uint64(a.ID), 10))
 	req.Header.Set("ProjectID", strconv.FormatUint(uint64(a.Project), 10))
-	resp, err := c.http.Do(req)
+	resp, err := h.Do(req)
 	if err != nil {
 		f := c.failed("cannot be asked: %v", err)
 		if ended := context.Cause(ctx); ended != nil {

@@ -294,7 +294,7 @@ func (c *client) countLines(ctx context.Context, a Account, r model.TimeRange, s
 	} else {
 		text += " | stats by (_time:5m) count() n"
 	}
-	return c.query(ctx, access{Account: a}, kindCounts, text, func(row []field) error {
+	return c.try(ctx, access{Account: a}, kindCounts, text, func(row []field) error {
 		at, ok := parseTime(valueOf(row, "_time"))
 		lines, err := strconv.ParseInt(string(valueOf(row, "n")), 10, 64)
 		var sum float64

@@ -1,0 +1,124 @@
+package victorialogs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/shaledb/shale/internal/model"
+)
+
+// TestCountsApart: counts that fail are sent once, open no breaker and take no repetition from queries. While
+// queries are refused, nothing is counted.
+func TestCountsApart(t *testing.T) {
+	w := newWorld(t, func(rw http.ResponseWriter, _ *http.Request) { http.Error(rw, "down", http.StatusInternalServerError) })
+	count := func() error {
+		return w.client.countLines(context.Background(), Account{}, model.TimeRange{Max: window - 1}, false, func(int64, counted) {})
+	}
+	for range 2 * breakerFailures {
+		if err := count(); !errors.Is(err, model.ErrTransient) {
+			t.Fatal(err)
+		}
+	}
+	if n := w.asked.Load(); n != 2*breakerFailures || w.client.breaker.open() || w.client.budget.spent != 0 {
+		t.Errorf("%d requests, open: %v, %d spent", n, w.client.breaker.open(), w.client.budget.spent)
+	}
+	for range breakerFailures {
+		_, _ = w.lines(context.Background(), request()) // it fails
+	}
+	n := w.asked.Load()
+	if err := count(); !errors.Is(err, model.ErrTransient) || w.asked.Load() != n {
+		t.Errorf("%v, after %d requests", err, w.asked.Load()-n)
+	}
+	if testutil.ToFloat64(w.metrics.requests.WithLabelValues(kindCounts, "refused")) != 1 {
+		t.Error("the refusal is not counted")
+	}
+}
+
+// TestCountsBesideQueries: a count does not wait for the connections of queries.
+func TestCountsBesideQueries(t *testing.T) {
+	release, busy := make(chan struct{}), make(chan struct{}, 4)
+	w := newWorld(t, func(rw http.ResponseWriter, r *http.Request) {
+		if r.FormValue("query") == "*" {
+			busy <- struct{}{}
+			<-release
+		}
+	})
+	done := make(chan error)
+	for range 4 { // as many as there may be
+		go func() {
+			done <- w.client.query(context.Background(), access{}, kindLines, "*", func([]field) error { return nil })
+		}()
+	}
+	for range 4 {
+		<-busy
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	err := w.client.countLines(ctx, Account{}, model.TimeRange{Max: window - 1}, false, func(int64, counted) {})
+	close(release)
+	for range 4 {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// TestCountLines: what is asked for, and what is taken for a count.
+func TestCountLines(t *testing.T) {
+	asked, account, serve := "", "", ""
+	w := newWorld(t, func(rw http.ResponseWriter, r *http.Request) {
+		asked, account = r.FormValue("query"), r.Header.Get("AccountID")+":"+r.Header.Get("ProjectID")
+		io.WriteString(rw, serve)
+	})
+	const first = int64(1e18) / window
+	for _, test := range []struct {
+		rows string
+		sums bool
+		want string // "": an error
+	}{
+		{`{"_time":"2001-09-09T01:45:00Z","n":"2"}`, false, "0:2,0 "},
+		{`{"_time":"2001-09-09T01:45:00Z","n":"2"}` + "\n" + `{"_time":"2001-09-09T01:55:00Z","n":"1"}`, false, "0:2,0 2:1,0 "},
+		{`{"_time":"2001-09-09T01:45:00Z","n":"2","x":"123456789012"}`, true, "0:2,123456789012 "},
+		{`{"_time":"2001-09-09T01:45:00Z","n":"2","x":"1.23456789012e+11"}`, true, "0:2,123456789012 "},
+		{"", true, "none"},
+		{`{"_time":"2001-09-09T01:45:00Z","n":"2"}`, true, ""},
+		{`{"_time":"2001-09-09T01:45:01Z","n":"2"}`, false, ""},
+		{`{"_time":"yesterday","n":"2"}`, false, ""},
+		{`{"_time":"2001-09-09T01:45:00Z","n":"2.5"}`, false, ""},
+		{`{"n":"2"}`, false, ""},
+	} {
+		serve = test.rows + "\n"
+		if test.rows == "" {
+			serve = ""
+		}
+		got := ""
+		err := w.client.countLines(context.Background(), Account{2, 3}, model.TimeRange{Min: first * window, Max: (first+3)*window - 1}, test.sums, func(at int64, c counted) {
+			got += fmt.Sprintf("%d:%d,%.0f ", at-first, c.lines, c.sum)
+		})
+		if test.want == "none" && got == "" {
+			got = "none"
+		}
+		if test.want == "" && !errors.Is(err, model.ErrCorrupt) || test.want != "" && (err != nil || got != test.want) {
+			t.Errorf("%s: %s, %v, want %s", test.rows, got, err, test.want)
+		}
+		want := `_time:[2001-09-09T01:45:00.000000000Z,2001-09-09T01:59:59.999999999Z] | `
+		if test.sums {
+			want += "hash(_msg) h | hash(_stream_id) s | math (h % 1000003) + 3 * (s % 1000003) as x | stats by (_time:5m) count() n, sum(x) x"
+		} else {
+			want += "stats by (_time:5m) count() n"
+		}
+		if asked != want || account != "2:3" {
+			t.Errorf("account %s is asked for %s\nwant %s", account, asked, want)
+		}
+	}
+}
