@@ -130,10 +130,10 @@ func (w *watch) check(ctx context.Context, a Account, r model.TimeRange) (until 
 		case <-running:
 		case <-ctx.Done():
 		}
-		now = w.elapsed()
 		w.mu.Lock()
 	}
 	defer w.mu.Unlock()
+	// A count that was fresh when the caller came is good enough, however long another one took since.
 	if from < l.from || min(to, l.settled) <= from || now-l.at >= w.every {
 		return 0, false
 	}
@@ -178,7 +178,7 @@ func (w *watch) startLocked(a Account, l *ledger) {
 		if err == nil {
 			w.takeLocked(a, l, now, from, found, sums)
 		} else {
-			w.failedLocked(l, sums)
+			w.failedLocked(l, now, sums, err)
 		}
 		w.result(outcomeOf(err))
 		close(l.running)
@@ -196,15 +196,20 @@ func outcomeOf(err error) string {
 	return "error"
 }
 
-// failedLocked says when it may be tried again, and with less.
-func (w *watch) failedLocked(l *ledger, sums bool) {
+// failedLocked says when it may be tried again, and with less if that may help.
+func (w *watch) failedLocked(l *ledger, began int64, sums bool, err error) {
 	now := w.elapsed()
-	if sums {
+	// The server may give up a little earlier than the client, and says so in words of its own.
+	late := errors.Is(err, context.DeadlineExceeded) || now-began >= int64(w.limit/2)
+	switch {
+	case sums && (late || errors.Is(err, model.ErrInvalid)):
 		l.noSums = now + int64(sumPause)
-	} else {
-		l.pause = min(max(2*l.pause, w.every), int64(longestPause))
+	case late || l.pause > 0:
 		// The next count is of what is asked for then.
 		l.asked, l.before = math.MaxInt64, math.MaxInt64
+		fallthrough
+	default:
+		l.pause = min(max(2*l.pause, w.every), int64(longestPause))
 	}
 	l.next = now + max(l.pause, w.every)
 }
@@ -243,7 +248,7 @@ func (w *watch) takeLocked(a Account, l *ledger, began, from int64, found []coun
 	if from < l.from || from > l.from || len(found) != len(l.windows) {
 		l.windows = nil // the old ones are not kept alive
 	}
-	l.from, l.to, l.windows, l.at, l.pause, l.next = from, end, found, began, 0, began+w.every
+	l.from, l.to, l.windows, l.at, l.pause, l.next = from, end, found, began, 0, max(began+w.every, 2*w.elapsed()-began) // at most half of the time is spent counting
 	if sums {
 		l.summedAt = began
 	}
@@ -279,7 +284,9 @@ func (w *watch) noteLocked(a Account, began, from int64, found []counted) {
 
 // close ends the running counts.
 func (w *watch) close() {
+	w.mu.Lock() // no count is about to start
 	w.cancel()
+	w.mu.Unlock()
 	w.counts.Wait()
 }
 

@@ -384,6 +384,79 @@ func TestWatchFails(t *testing.T) {
 	})
 }
 
+// TestWatchSumsFail: sums are left out after a count with sums that took too long or was refused, and after no
+// other failure.
+func TestWatchSumsFail(t *testing.T) {
+	for name, test := range map[string]struct {
+		takes time.Duration
+		err   error
+		next  string
+	}{
+		"late":                     {time.Hour, nil, "60 false"},
+		"given up by the server":   {2900 * time.Millisecond, model.ErrTransient, "60 false"},
+		"refused":                  {0, model.ErrInvalid, "60 false"},
+		"a connection that failed": {0, model.ErrTransient, "60 true"},
+		"a count that is not one":  {0, model.ErrCorrupt, "60 true"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCounts(t)
+				c.warm(t, 40)
+				c.serve = func(ctx context.Context) error {
+					select {
+					case <-ctx.Done():
+						return ctx.Err()
+					case <-time.After(test.takes):
+						return test.err
+					}
+				}
+				time.Sleep(2 * time.Minute)
+				c.mustLook(t, 40, false)
+				synctest.Wait()
+				c.serve = nil
+				time.Sleep(30 * time.Second)
+				c.mustLook(t, 40, true)
+				if _, text := c.last(); text != test.next {
+					t.Errorf("the next count is of %s, want %s", text, test.next)
+				}
+			})
+		})
+	}
+}
+
+// TestWatchShort: where a count takes longer than it holds, those who waited for it use what was kept, and no
+// more than half of the time is spent counting.
+func TestWatchShort(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCounts(t)
+		c.every = int64(time.Second)
+		c.warm(t, 40)
+		c.serve = func(context.Context) error { time.Sleep(2 * time.Second); return nil }
+		time.Sleep(10 * time.Second)
+		before, _ := c.last()
+		used := 0
+		for range 600 {
+			if _, ok := c.look(40); ok {
+				used++
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		n, _ := c.last()
+		if n -= before; n > 40 || used < n-1 {
+			t.Errorf("%d counts, after which what was kept was used %d times", n, used)
+		}
+		began := c.elapsed()
+		for c.elapsed()-began < int64(time.Minute) {
+			c.look(40)
+			time.Sleep(100 * time.Millisecond)
+		}
+		m, _ := c.last()
+		if m -= n + before; m > 16 {
+			t.Errorf("%d counts of two seconds in a minute", m)
+		}
+	})
+}
+
 // TestWatchRanges: windows that are asked for no more are counted no more, and are new when they are asked
 // for again. The newest windows and ranges of more than 31 days are never counted.
 func TestWatchRanges(t *testing.T) {
