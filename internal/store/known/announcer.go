@@ -139,9 +139,10 @@ func (a *Announcer) resetClock() {
 	if n >= a.newest.Load()-1 && n-a.swept <= mostUnswept {
 		return // another goroutine was here
 	}
+	a.resetLocked("clock")
+	n = a.now() // forgetting much may take more ticks than may pass without a sweep
 	a.newest.Store(n)
 	a.swept = n
-	a.resetLocked("clock")
 }
 
 // resetLocked forgets everything, and what is on its way. Lookups wait for it: it is rare, and writes 10

@@ -285,28 +285,24 @@ func TestAnnouncerManyTenants(t *testing.T) {
 	}
 }
 
-// TestAnnouncerConcurrent announces, forgets, sweeps and changes the topic at the same time. At the end,
-// everything has its last announcement.
+// TestAnnouncerConcurrent announces, forgets, sweeps, changes the topic and moves the clock at the same time.
+// At the end, everything has its last announcement. Each goroutine does a fixed number of things, and the
+// clock moves only between two sweeps: one that moves freely makes the announcer forget everything all the
+// time.
 func TestAnnouncerConcurrent(t *testing.T) {
-	a, clock := newAnnouncer(t, 64<<20, 8)
+	a, clock := newAnnouncer(t, 8<<20, 8)
 	keys := randomKeys(5_000, 7)
 	var wg sync.WaitGroup
-	stop := make(chan struct{})
-	loop := func(seed uint64, do func(r *rand.Rand)) {
+	loop := func(seed uint64, times int, do func(r *rand.Rand)) {
 		wg.Go(func() {
 			r := rand.New(rand.NewPCG(seed, 0))
-			for {
-				select {
-				case <-stop:
-					return
-				default:
-					do(r)
-				}
+			for range times {
+				do(r)
 			}
 		})
 	}
 	for i := range uint64(2) {
-		loop(i, func(r *rand.Rand) {
+		loop(i, 1000, func(r *rand.Rand) {
 			from := r.IntN(len(keys) - 100)
 			m := a.Moment()
 			var labels []model.Key
@@ -318,19 +314,21 @@ func TestAnnouncerConcurrent(t *testing.T) {
 			a.Announced(m, "a", model.Metrics, labels)
 		})
 	}
-	loop(3, func(r *rand.Rand) { a.Forget(a.epoch(), uint32(r.IntN(8))) })
-	loop(4, func(r *rand.Rand) { clock.now.Add(r.Int64N(int64(3 * time.Minute))) })
-	for i := range 60 {
+	loop(3, 60, func(r *rand.Rand) { a.Forget(a.epoch(), uint32(r.IntN(8))) })
+	loop(4, 60, func(r *rand.Rand) {
+		clock.now.Add(r.Int64N(int64(3 * time.Minute)))
 		if err := a.Advance(); err != nil {
 			t.Error(err)
 		}
-		if i%20 == 10 {
-			if err := a.SetTopic(Topic{uint64(i), 8}); err != nil {
+		switch r.IntN(20) {
+		case 0:
+			if err := a.SetTopic(Topic{r.Uint64(), 8}); err != nil {
 				t.Error(err)
 			}
+		case 1: // longer than an announcer may go without a sweep
+			clock.now.Add(int64(ticks * time.Minute))
 		}
-	}
-	close(stop)
+	})
 	wg.Wait()
 	a.Forget(a.epoch(), 0, 1, 2, 3, 4, 5, 6, 7)
 	if got := a.unannounced(t, "a", model.Metrics, keys); len(got) != len(keys) {
@@ -339,6 +337,24 @@ func TestAnnouncerConcurrent(t *testing.T) {
 	a.Announced(a.Moment(), "a", model.Metrics, keys)
 	if got := a.unannounced(t, "a", model.Metrics, keys); len(got) != 0 {
 		t.Errorf("%d series are not announced", len(got))
+	}
+}
+
+// TestAnnouncerSlowReset checks that an announcer forgets everything once, even if that takes longer than it
+// may go without a sweep.
+func TestAnnouncerSlowReset(t *testing.T) {
+	a, clock := newAnnouncer(t, 8<<20, 1)
+	a.o.Now = func() int64 {
+		now := clock.now.Load()
+		if now > 1_800_000_000e9 && a.set.Len() == 0 { // the reset has forgotten all
+			now += int64(ticks * time.Minute)
+		}
+		return now
+	}
+	a.Announced(a.Moment(), "a", model.Metrics, randomKeys(1, 10))
+	clock.now.Add(int64(ticks * time.Minute))
+	if a.Moment(); a.resets != 1 {
+		t.Errorf("%d resets, want 1", a.resets)
 	}
 }
 
