@@ -3,7 +3,6 @@ package known
 import (
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -30,8 +29,9 @@ type AnnouncerOptions struct {
 	// Refresh is the age from which an announcement counts no more. The new owner of a partition reads the
 	// labels of this time, so no announcement may count for longer.
 	Refresh time.Duration
-	// Now returns the time in Unix nanoseconds; nil means the machine's clock.
-	Now        func() int64
+	// Now returns the time of day in Unix nanoseconds, and the nanoseconds on a clock that nobody sets; nil
+	// means the machine's clocks.
+	Now        func() (wall, steady int64)
 	Registerer prometheus.Registerer
 }
 
@@ -40,7 +40,8 @@ type AnnouncerOptions struct {
 //
 // Time is counted in ticks of 1/60 of Refresh. The mark of a series is the tick in which the record that
 // announced it was sent. A wrong "unannounced" costs a label set; a wrong "announced" must be impossible. So
-// a clock that steps back, and sweeps that stay out for too long, make the announcer forget everything.
+// the time that passes is never counted too low (see clock), and if sweeps stay out for too long, the announcer
+// forgets everything.
 type Announcer struct {
 	o       AnnouncerOptions
 	tick    int64 // nanoseconds
@@ -48,8 +49,8 @@ type Announcer struct {
 	tenants tenantIDs
 	lookups sync.Pool // of *Lookup
 	metrics *announcerMetrics
-	newest  atomic.Int64 // the greatest tick that was seen
-	sweeps  sync.Mutex   // one at a time
+	clock   *clock
+	sweeps  sync.Mutex // one at a time
 
 	mu    sync.RWMutex // held for reading while the set is used; guards the rest
 	topic Topic
@@ -62,9 +63,10 @@ type Announcer struct {
 }
 
 const (
-	// refreshTicks is how many ticks Refresh has. A mark of n ticks ago may be n+1 ticks old.
+	// refreshTicks is how many ticks Refresh has. A mark of n ticks ago may be n+1 ticks old, and another tick
+	// is left for rows that reach the log late, and for clocks that are slow.
 	refreshTicks = 60
-	maxTicks     = refreshTicks - 1
+	maxTicks     = refreshTicks - 2
 	// mostUnswept is after how many ticks without a sweep marks can no longer be told apart: they repeat
 	// after [ticks].
 	mostUnswept = ticks - 2*refreshTicks
@@ -80,7 +82,7 @@ func NewAnnouncer(o AnnouncerOptions) (*Announcer, error) {
 		return nil, fmt.Errorf("%w: labels cannot be announced every %v; the least is 1s", model.ErrInvalid, o.Refresh)
 	}
 	if o.Now == nil {
-		o.Now = func() int64 { return time.Now().UnixNano() }
+		o.Now = machineClocks
 	}
 	set, err := New(o.Bytes)
 	if err != nil {
@@ -89,8 +91,7 @@ func NewAnnouncer(o AnnouncerOptions) (*Announcer, error) {
 	a := &Announcer{o: o, tick: int64(o.Refresh) / refreshTicks, set: set, topic: o.Topic}
 	a.forgotten = make([]uint64, o.Topic.Partitions)
 	a.lookups.New = func() any { return new(Lookup) }
-	a.swept = a.now()
-	a.newest.Store(a.swept)
+	a.clock = newClock(o.Now)
 	a.metrics = newAnnouncerMetrics(o.Registerer, set)
 	return a, nil
 }
@@ -106,43 +107,34 @@ func (t Topic) check() error {
 }
 
 // now returns the number of the current tick.
-func (a *Announcer) now() int64 { return a.o.Now() / a.tick }
+func (a *Announcer) now() int64 { return a.clock.now() / a.tick }
 
 // mark returns a tick as it stands in the set.
-func mark(tick int64) uint8 { return uint8(((tick%ticks)+ticks)%ticks) + 1 }
+func mark(tick int64) uint8 { return uint8(tick%ticks) + 1 }
 
-// begin locks the announcer for reading and returns the current tick. Before, it forgets everything if the
-// clock does not allow for less.
+// begin locks the announcer for reading and returns the current tick. Before, it forgets everything if nothing
+// was swept for too long.
 func (a *Announcer) begin() int64 {
 	for {
 		a.mu.RLock()
-		n, newest := a.now(), a.newest.Load()
-		switch {
-		case n < newest-1, n-a.swept > mostUnswept:
-			a.mu.RUnlock()
-			a.resetClock()
-			continue
-		case n > newest:
-			a.newest.CompareAndSwap(newest, n)
-		case n < newest: // another goroutine read the clock later
-			n = newest
+		if n := a.now(); n-a.swept <= mostUnswept {
+			return n
 		}
-		return n
+		a.mu.RUnlock()
+		a.mu.Lock()
+		a.tickLocked()
+		a.mu.Unlock()
 	}
 }
 
-// resetClock forgets everything if the clock has stepped back or nothing was swept for too long.
-func (a *Announcer) resetClock() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+// tickLocked is begin for a caller that holds the lock for writing.
+func (a *Announcer) tickLocked() int64 {
 	n := a.now()
-	if n >= a.newest.Load()-1 && n-a.swept <= mostUnswept {
-		return // another goroutine was here
+	if n-a.swept > mostUnswept {
+		a.resetLocked("clock")
+		n = a.swept
 	}
-	a.resetLocked("clock")
-	n = a.now() // forgetting much may take more ticks than may pass without a sweep
-	a.newest.Store(n)
-	a.swept = n
+	return n
 }
 
 // resetLocked forgets everything, and what is on its way. Lookups wait for it: it is rare, and writes 10
@@ -151,6 +143,7 @@ func (a *Announcer) resetLocked(reason string) {
 	a.resets++
 	a.metrics.forgotten.WithLabelValues(reason).Add(float64(a.set.drop(
 		func(uint16, uint64) bool { return true }, signalOf)))
+	a.swept = a.now() // forgetting much may take more ticks than may pass without a sweep
 }
 
 // Resolve appends to dst the indexes into b.Keys of the series whose labels must travel with the batch,
@@ -264,9 +257,11 @@ func (a *Announcer) SetTopic(t Topic) error {
 func (a *Announcer) Advance() error {
 	a.sweeps.Lock()
 	defer a.sweeps.Unlock()
-	now := a.begin()
-	resets := a.resets
-	a.mu.RUnlock()
+	// Announcements that began before have ended. Those that end during the sweep leave no mark that is too
+	// old for it.
+	a.mu.Lock()
+	now, resets := a.tickLocked(), a.resets
+	a.mu.Unlock()
 	before := a.set.Len()
 	if err := a.set.sweep(mark(now), maxTicks); err != nil {
 		return err

@@ -18,15 +18,20 @@ import (
 	"github.com/shaledb/shale/internal/racetest"
 )
 
-// testClock is a clock that only the test moves.
-type testClock struct{ now atomic.Int64 }
+// testClock is a clock that only the test moves. Its wall clock is wrong by off.
+type testClock struct{ now, off atomic.Int64 }
+
+func (c *testClock) read() (wall, steady int64) {
+	now := c.now.Load()
+	return now + c.off.Load(), now
+}
 
 func newAnnouncer(t testing.TB, bytes int64, partitions uint32) (*Announcer, *testClock) {
 	t.Helper()
 	c := new(testClock)
 	c.now.Store(1_800_000_000e9)
 	a, err := NewAnnouncer(AnnouncerOptions{
-		Bytes: bytes, Topic: Topic{1, partitions}, Refresh: time.Hour, Now: c.now.Load, Registerer: prometheus.NewRegistry(),
+		Bytes: bytes, Topic: Topic{1, partitions}, Refresh: time.Hour, Now: c.read, Registerer: prometheus.NewRegistry(),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -58,14 +63,14 @@ type series struct {
 // TestAnnouncerWorld compares an announcer with a map, over random announcements that are acknowledged late
 // or never, clocks that jump, partitions that are forgotten and topics that change. No series may be called
 // announced that was not announced within Refresh and after the last time that it was forgotten. While the
-// clock only ticks, a fresh announcement must count.
+// clock does not jump forward, a fresh announcement must count.
 func TestAnnouncerWorld(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		clock := new(testClock)
 		clock.now.Store(rapid.Int64Range(0, 4e18).Draw(t, "begin"))
 		topic := Topic{1, 4}
-		a, err := NewAnnouncer(AnnouncerOptions{Bytes: 1 << 20, Topic: topic, Refresh: time.Hour, Now: clock.now.Load})
+		a, err := NewAnnouncer(AnnouncerOptions{Bytes: 1 << 20, Topic: topic, Refresh: time.Hour, Now: clock.read})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -73,10 +78,11 @@ func TestAnnouncerWorld(t *testing.T) {
 		keys := randomKeys(12, rapid.Uint64().Draw(t, "keys"))
 		real := int64(0) // time that really passed: steps of the clock are not in it
 		type sent struct {
-			moment Moment
-			at     int64
-			of     []series
-			after  int // of how many events
+			moment   Moment
+			at       int64
+			of       []series
+			after    int   // of how many events
+			forwards int64 // of how many steps of the clock
 		}
 		events := 0 // in which series were forgotten
 		announced := map[series]int64{}
@@ -96,11 +102,11 @@ func TestAnnouncerWorld(t *testing.T) {
 			}
 			return ks
 		}
-		stepped := false
+		forwards := int64(0)       // steps forward of the clock
 		var lost []map[series]bool // what each event forgot
 		t.Repeat(map[string]func(*rapid.T){
 			"send": func(t *rapid.T) {
-				inFlight = append(inFlight, sent{a.Moment(), real, pick(), events})
+				inFlight = append(inFlight, sent{a.Moment(), real, pick(), events, forwards})
 			},
 			"acknowledge": func(t *rapid.T) {
 				if len(inFlight) == 0 {
@@ -120,7 +126,7 @@ func TestAnnouncerWorld(t *testing.T) {
 					}
 				}
 				got := a.unannounced(t, x.of[0].tenant, x.of[0].signal, keysOf(x.of))
-				if x.after == events && real == x.at && !stepped && len(got) > 0 {
+				if x.after == events && real == x.at && forwards == x.forwards && len(got) > 0 {
 					t.Fatalf("%d of %d series that were just announced are not", len(got), len(x.of))
 				}
 			},
@@ -154,12 +160,23 @@ func TestAnnouncerWorld(t *testing.T) {
 				if rapid.IntRange(0, 3).Draw(t, "suspended") == 0 { // until the marks repeat
 					d = int64(ticks*time.Minute) - d
 				}
-				clock.now.Add(d)
 				real += d
+				if rapid.Bool().Draw(t, "stopped") { // only the wall clock went on, and is read before it is set
+					clock.off.Add(d)
+					a.Moment()
+				} else {
+					clock.now.Add(d)
+				}
 			},
 			"step": func(t *rapid.T) {
-				clock.now.Add(rapid.Int64Range(-2, 2).Draw(t, "rounds")*int64(ticks*time.Minute) - rapid.Int64Range(0, int64(70*time.Minute)).Draw(t, "time"))
-				stepped = true
+				d := rapid.Int64Range(-2, 2).Draw(t, "rounds")*int64(ticks*time.Minute) - rapid.Int64Range(0, int64(70*time.Minute)).Draw(t, "time")
+				clock.off.Add(d)
+				if d > 0 {
+					forwards++
+				}
+			},
+			"slip": func(t *rapid.T) { // less than a tick
+				clock.off.Add(-rapid.Int64Range(0, int64(time.Minute)).Draw(t, "time"))
 			},
 			"sweep": func(t *rapid.T) {
 				if err := a.Advance(); err != nil {
@@ -340,16 +357,97 @@ func TestAnnouncerConcurrent(t *testing.T) {
 	}
 }
 
+// TestAnnouncerClockSlips sets the clock back by less than a tick, ten times. Announcements then count neither
+// longer nor shorter than before.
+func TestAnnouncerClockSlips(t *testing.T) {
+	a, clock := newAnnouncer(t, 64<<20, 16)
+	keys := randomKeys(20_000, 11)
+	a.Announced(a.Moment(), "a", model.Metrics, keys)
+	for minute := 1; minute <= 61; minute++ {
+		clock.now.Add(int64(time.Minute))
+		if minute%4 == 0 && minute <= 40 {
+			clock.off.Add(-int64(50 * time.Second))
+		}
+		if err := a.Advance(); err != nil {
+			t.Fatal(err)
+		}
+		if got := len(a.unannounced(t, "a", model.Metrics, keys)); minute <= 40 && got > 0 || minute == 61 && got < len(keys) {
+			t.Fatalf("%d of %d series are not announced after %d minutes", got, len(keys), minute)
+		}
+	}
+}
+
+// TestAnnouncerSuspend checks that time counts that only the wall clock has seen.
+func TestAnnouncerSuspend(t *testing.T) {
+	a, clock := newAnnouncer(t, 8<<20, 1)
+	keys := randomKeys(100, 12)
+	a.Announced(a.Moment(), "a", model.Metrics, keys)
+	clock.off.Add(int64(time.Hour))
+	if got := len(a.unannounced(t, "a", model.Metrics, keys)); got != len(keys) {
+		t.Errorf("%d series are announced after the machine was suspended for an hour", len(keys)-got)
+	}
+}
+
+// TestAnnouncerSweepWaits checks that a sweep waits for an announcement that began long before: it would leave
+// a mark that the sweep has missed, and that looks new when the marks repeat.
+func TestAnnouncerSweepWaits(t *testing.T) {
+	a, clock := newAnnouncer(t, 8<<20, 1)
+	keys := randomKeys(1, 13)
+	m := a.Moment()
+	clock.now.Add(int64(maxTicks * time.Minute))
+	if err := a.Advance(); err != nil {
+		t.Fatal(err)
+	}
+	var reads atomic.Int64
+	a.clock.read = func() (wall, steady int64) {
+		reads.Add(1)
+		return clock.read()
+	}
+	var wg sync.WaitGroup
+	a.tenants.mu.Lock() // stops the announcement after it has read the clock
+	wg.Go(func() { a.Announced(m, "a", model.Metrics, keys) })
+	for reads.Load() == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	clock.now.Add(int64(100 * time.Minute))
+	wg.Go(func() {
+		if err := a.Advance(); err != nil {
+			t.Error(err)
+		}
+	})
+	for a.mu.TryRLock() { // until the sweep waits
+		a.mu.RUnlock()
+		time.Sleep(time.Millisecond)
+	}
+	a.tenants.mu.Unlock()
+	wg.Wait()
+	clock.now.Add(int64(100 * time.Minute))
+	if got := a.unannounced(t, "a", model.Metrics, keys); len(got) != 1 {
+		t.Error("a series that was announced 258 minutes ago is still announced")
+	}
+}
+
+func TestMachineClocks(t *testing.T) {
+	c := newClock(machineClocks)
+	for last := int64(0); last < int64(time.Millisecond); {
+		now := c.now()
+		if now < last {
+			t.Fatalf("the clock went from %d to %d", last, now)
+		}
+		last = now
+	}
+}
+
 // TestAnnouncerSlowReset checks that an announcer forgets everything once, even if that takes longer than it
 // may go without a sweep.
 func TestAnnouncerSlowReset(t *testing.T) {
 	a, clock := newAnnouncer(t, 8<<20, 1)
-	a.o.Now = func() int64 {
-		now := clock.now.Load()
+	a.clock.read = func() (wall, steady int64) {
+		_, now := clock.read()
 		if now > 1_800_000_000e9 && a.set.Len() == 0 { // the reset has forgotten all
 			now += int64(ticks * time.Minute)
 		}
-		return now
+		return now, now
 	}
 	a.Announced(a.Moment(), "a", model.Metrics, randomKeys(1, 10))
 	clock.now.Add(int64(ticks * time.Minute))
@@ -392,9 +490,9 @@ func TestAnnouncerMetrics(t *testing.T) {
 	a, clock := newAnnouncer(t, 8<<20, 2)
 	keys := randomKeys(100, 9)
 	a.Announced(a.Moment(), "a", model.Logs, keys)
-	clock.now.Add(-int64(time.Hour))
+	clock.now.Add(int64(ticks * time.Minute))
 	if got := len(a.unannounced(t, "a", model.Logs, keys)); got != len(keys) {
-		t.Errorf("%d series are announced after the clock stepped back", len(keys)-got)
+		t.Errorf("%d series are announced after %d ticks without a sweep", len(keys)-got, ticks)
 	}
 	const want = `# HELP shale_gateway_forgotten_series_total Series that a gateway has forgotten and announces again, by reason: age, partition (its new owner lacks labels), topic or clock.
 # TYPE shale_gateway_forgotten_series_total counter
