@@ -270,6 +270,38 @@ func TestAnnouncerForgetsPartition(t *testing.T) {
 	}
 }
 
+// TestAnnouncerCount forgets partitions, announces their series and others, and so makes tables grow that hold
+// keys twice. The counts must stay those of the slots.
+func TestAnnouncerCount(t *testing.T) {
+	racetest.SkipSerial(t)
+	a, _ := newAnnouncer(t, 16<<20, 16)
+	keys := randomKeys(int(a.set.Cap()/2), 14)
+	twice := false
+	for round := range 10 {
+		sent := keys[:len(keys)/10*(round+1)]
+		a.Announced(a.Moment(), "a", model.Metrics, sent)
+		a.Forget(1, uint32(round))
+		a.Announced(a.Moment(), "a", model.Metrics, sent)
+		inSlots, different := int64(0), map[uint64]bool{}
+		for i := range a.set.shards {
+			table := a.set.shards[i].table
+			for at, slot := range table.slots {
+				if slot != 0 {
+					inSlots++
+					different[table.fingerprint(at)] = true
+				}
+			}
+		}
+		twice = twice || int64(len(different)) < inSlots
+		if n := a.set.Len(); n != inSlots || a.set.OfTenant(0) != n {
+			t.Fatalf("round %d: %d series, %d of the tenant, and %d in the slots", round, n, a.set.OfTenant(0), inSlots)
+		}
+	}
+	if !twice {
+		t.Error("no table held a key twice")
+	}
+}
+
 // TestAnnouncerFull checks that a full set forgets nothing, and counts what it cannot remember.
 func TestAnnouncerFull(t *testing.T) {
 	racetest.SkipSerial(t)
@@ -360,8 +392,8 @@ func TestAnnouncerConcurrent(t *testing.T) {
 // TestAnnouncerClockSlips sets the clock back by less than a tick, ten times. Announcements then count neither
 // longer nor shorter than before.
 func TestAnnouncerClockSlips(t *testing.T) {
-	a, clock := newAnnouncer(t, 64<<20, 16)
-	keys := randomKeys(20_000, 11)
+	a, clock := newAnnouncer(t, 8<<20, 16)
+	keys := randomKeys(5_000, 11)
 	a.Announced(a.Moment(), "a", model.Metrics, keys)
 	for minute := 1; minute <= 61; minute++ {
 		clock.now.Add(int64(time.Minute))

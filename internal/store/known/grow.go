@@ -59,7 +59,7 @@ func (k *Set) Reserve(keys int64) error {
 		s.writer.Lock()
 		var err error
 		if groups > s.table.groups {
-			err = s.rebuild(groups, 0, nil)
+			err = s.rebuild(k, groups, 0, nil)
 		}
 		s.writer.Unlock()
 		if err != nil {
@@ -82,7 +82,7 @@ func (s *shard) add(k *Set, fp uint64, tick uint8, tenant uint16) Outcome {
 		return NoRoom
 	}
 	for s.table.full() || !s.table.insert(fp, tick, tenant) {
-		if err := s.rebuild(s.table.groups*growPercent/100, 0, nil); err != nil {
+		if err := s.rebuild(k, s.table.groups*growPercent/100, 0, nil); err != nil {
 			return NoRoom
 		}
 	}
@@ -94,8 +94,8 @@ func (s *shard) add(k *Set, fp uint64, tick uint8, tenant uint16) Outcome {
 // rebuild copies the table into one of the given size while lookups go on, and exchanges them. The caller
 // holds writer. Marks of activity that are set meanwhile may be lost, and the next batch of the series sets
 // them again. A series that keep refuses stays if it is marked meanwhile: a batch has been told that it is
-// known.
-func (s *shard) rebuild(groups uint64, now uint8, keep func(tick uint8, tenant uint16) bool) error {
+// known. What the copy leaves out, which may be a key's second slot (see drop), is no longer counted.
+func (s *shard) rebuild(k *Set, groups uint64, now uint8, keep func(tick uint8, tenant uint16) bool) error {
 	for {
 		to, err := newTable(max(groups, minGroups))
 		if err != nil {
@@ -117,7 +117,19 @@ func (s *shard) rebuild(groups uint64, now uint8, keep func(tick uint8, tenant u
 		old := s.table
 		s.table = to
 		s.mu.Unlock()
+		if old.used != to.used {
+			k.discount(old, to)
+		}
 		freeArena(old.arena)
 		return nil
+	}
+}
+
+// discount lowers the counts of the set by the series that a copy of a table has left out.
+func (k *Set) discount(from, to *table) {
+	after := to.tally()
+	for tenant, n := range from.tally() {
+		k.tenants[tenant].Add(after[tenant] - n)
+		k.count.Add(int64(after[tenant] - n))
 	}
 }

@@ -151,7 +151,7 @@ func TestKnownSweepKeepsWhatIsMarkedMeanwhile(t *testing.T) {
 	s := &k.shards[shard]
 	var l Lookup
 	s.writer.Lock()
-	err := s.rebuild(s.table.groups, now, func(uint8, uint16) bool {
+	err := s.rebuild(k, s.table.groups, now, func(uint8, uint16) bool {
 		if miss := k.Missing(&l, 0, model.Metrics, []model.Key{key}, nil); len(miss) != 0 {
 			t.Error("the key is new")
 		}

@@ -59,7 +59,7 @@ func (k *Set) sweep(tick uint8, maxIdle int) error {
 
 func (s *shard) sweep(k *Set, now uint8, maxIdle int) error {
 	active := func(tick uint8, _ uint16) bool { return age(tick, now) <= maxIdle }
-	before, idle := s.table.tally(), 0
+	idle := 0
 	for i := range s.table.slots {
 		if slot := atomic.LoadUint64(&s.table.slots[i]); slot != 0 && !active(uint8(slot), 0) {
 			idle++
@@ -72,15 +72,7 @@ func (s *shard) sweep(k *Set, now uint8, maxIdle int) error {
 	if left := s.table.used - idle; left*100 < int(groups)*slotsPerGroup*loadPercent/2 {
 		groups = uint64(left)*100/(slotsPerGroup*loadPercent)*growPercent/100 + 1
 	}
-	if err := s.rebuild(groups, now, active); err != nil {
-		return err
-	}
-	after := s.table.tally()
-	for tenant, n := range before {
-		k.tenants[tenant].Add(after[tenant] - n)
-		k.count.Add(int64(after[tenant] - n))
-	}
-	return nil
+	return s.rebuild(k, groups, now, active)
 }
 
 // NearlyFull reports whether 95 % of the set is in use.
