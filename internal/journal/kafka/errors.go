@@ -23,7 +23,7 @@ type GapError struct {
 
 // Error names the partition and the offsets.
 func (e *GapError) Error() string {
-	return fmt.Sprintf("kafka: topic %s, partition %d: the records with offsets %d to %d are gone and were not read: %s",
+	return fmt.Sprintf("kafka: topic %s, partition %d: the records with offsets %d to %d are gone: %s",
 		e.Topic, e.Partition, e.From, e.To, e.Why)
 }
 

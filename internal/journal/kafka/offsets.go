@@ -83,3 +83,31 @@ func offsetsAt(ctx context.Context, cl *kgo.Client, topic string, partitions []i
 	}
 	return found, nil
 }
+
+// epochEnd returns the offset after the last record that a leader of a partition, or one before it, has
+// taken; negative: brokers know nothing of that leader.
+func epochEnd(ctx context.Context, cl *kgo.Client, topic string, partition, epoch int32) (int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	req := kmsg.NewPtrOffsetForLeaderEpochRequest()
+	req.ReplicaID = -1
+	one := kmsg.NewOffsetForLeaderEpochRequestTopicPartition()
+	one.Partition, one.CurrentLeaderEpoch, one.LeaderEpoch = partition, -1, epoch
+	req.Topics = []kmsg.OffsetForLeaderEpochRequestTopic{{Topic: topic, Partitions: []kmsg.OffsetForLeaderEpochRequestTopicPartition{one}}}
+	resp, err := req.RequestWith(ctx, cl)
+	if err != nil {
+		return 0, fmt.Errorf("kafka: topic %s, partition %d: asking for the end of leader %d: %w", topic, partition, epoch, classified(err))
+	}
+	for _, t := range resp.Topics {
+		for _, p := range t.Partitions {
+			if p.Partition != partition {
+				continue
+			}
+			if err := kerr.ErrorForCode(p.ErrorCode); err != nil {
+				return 0, fmt.Errorf("kafka: topic %s, partition %d: asking for the end of leader %d: %w", topic, partition, epoch, classified(err))
+			}
+			return p.EndOffset, nil
+		}
+	}
+	return 0, fmt.Errorf("kafka: topic %s, partition %d: %w: the end of leader %d is not in the response", topic, partition, model.ErrTransient, epoch)
+}

@@ -23,6 +23,9 @@ type ReaderOptions struct {
 	Partition int32
 	// From is the first offset to read. It is never taken from Kafka: whoever keeps the rows knows it.
 	From int64
+	// FromEpoch is the LeaderEpoch of the record before From; nil: it is not known. With it, the first read
+	// notices brokers that lost records before From and have taken others in their place.
+	FromEpoch *int32
 	// MaxBytes bounds one response; 0 means 4 MiB. One is being read while another waits, so that twice as much
 	// memory is taken. A response with a single larger record is as large as the record.
 	MaxBytes int32
@@ -32,7 +35,9 @@ type ReaderOptions struct {
 // Record is one batch of a partition.
 type Record struct {
 	Offset int64
-	// Appended is when the record was sent, in Unix nanoseconds by the clock of its sender.
+	// LeaderEpoch counts the leaders of the partition up to the one that took the record; -1: it is not known.
+	LeaderEpoch int32
+	// Appended is when a broker took the record, in Unix nanoseconds by the clock of that broker.
 	Appended int64
 	// Batch is valid until the function that it was given to returns.
 	Batch *model.Batch
@@ -46,6 +51,8 @@ type Reader struct {
 	next   int64
 	end    int64
 	batch  model.Batch
+	// known says that brokers still have what was before From.
+	known bool
 	// failed is why no more is read.
 	failed error
 }
@@ -60,9 +67,13 @@ func OpenReader(ctx context.Context, o ReaderOptions) (*Reader, error) {
 		o.MaxBytes = 4 << 20
 	}
 	r := &Reader{o: o, next: o.From, end: -1}
+	from := kgo.NewOffset().At(o.From)
+	if r.known = o.FromEpoch == nil || *o.FromEpoch < 0; !r.known {
+		from = from.WithEpoch(*o.FromEpoch) // leaders that follow before the first record are asked, too
+	}
 	var err error
 	r.client, err = o.Connection.client(
-		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{o.Topic: {o.Partition: kgo.NewOffset().At(o.From)}}),
+		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{o.Topic: {o.Partition: from}}),
 		kgo.ConsumeResetOffset(kgo.NoResetOffset()),
 		kgo.FetchMaxBytes(o.MaxBytes),
 		kgo.FetchMaxPartitionBytes(o.MaxBytes),
@@ -83,6 +94,9 @@ func (r *Reader) recorded(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	t, err := placement(ctx, r.client, r.o.Topic)
+	if errors.Is(err, ErrNoTopic) {
+		return &TopicError{r.o.Topic, fmt.Sprintf("it was deleted: %s, and one with the id %s is recorded", ErrNoTopic, r.o.TopicID)}
+	}
 	if err != nil {
 		return err
 	}
@@ -124,6 +138,12 @@ func (r *Reader) Read(ctx context.Context, fn func(*Record) error) error {
 }
 
 func (r *Reader) read(ctx context.Context, fn func(*Record) error) error {
+	if !r.known {
+		if err := r.kept(ctx); err != nil {
+			return err
+		}
+		r.known = true
+	}
 	// An idle partition has no responses for the client's user, but its end is worth knowing.
 	waiting, cancel := context.WithTimeout(ctx, 2*maxFetchWait)
 	defer cancel()
@@ -169,7 +189,7 @@ func (r *Reader) records(p *kgo.FetchPartition, fn func(*Record) error) error {
 		if err := journal.DecodeBatch(rec.Value, &r.batch); err != nil {
 			return &PoisonError{r.o.Topic, r.o.Partition, rec.Offset, err}
 		}
-		if err := fn(&Record{Offset: rec.Offset, Appended: rec.Timestamp.UnixNano(), Batch: &r.batch}); err != nil {
+		if err := fn(&Record{Offset: rec.Offset, LeaderEpoch: rec.LeaderEpoch, Appended: rec.Timestamp.UnixNano(), Batch: &r.batch}); err != nil {
 			r.failed = err
 			return err
 		}
@@ -185,8 +205,7 @@ func (r *Reader) records(p *kgo.FetchPartition, fn func(*Record) error) error {
 // jump is the error for a record that does not follow the one before.
 func (r *Reader) jump(offset int64) error {
 	if offset < r.next {
-		return fmt.Errorf("kafka: topic %s, partition %d: %w: the record with offset %d came where %d was expected",
-			r.o.Topic, r.o.Partition, model.ErrCorrupt, offset, r.next)
+		return &PoisonError{r.o.Topic, r.o.Partition, offset, fmt.Errorf("it came where offset %d was expected", r.next)}
 	}
 	return &GapError{r.o.Topic, r.o.Partition, r.next, offset - 1,
 		"the next record has a later offset, as after compaction, a deletion of records, or writes in transactions"}
@@ -233,6 +252,20 @@ func damaged(err error) bool {
 	return false
 }
 
+// kept returns an error unless brokers still have the records before From, as they were read.
+func (r *Reader) kept(ctx context.Context) error {
+	end, err := epochEnd(ctx, r.client, r.o.Topic, r.o.Partition, *r.o.FromEpoch)
+	if err != nil || end >= r.next {
+		return err
+	}
+	if end < 0 {
+		return &GapError{r.o.Topic, r.o.Partition, r.next - 1, r.next - 1,
+			fmt.Sprintf("brokers know nothing of leader %d of the partition, whose record was read: they have lost it, and may have lost others after it", *r.o.FromEpoch)}
+	}
+	return &GapError{r.o.Topic, r.o.Partition, end, r.next - 1,
+		"brokers have lost records that were read, as in a power cut. Records that were acknowledged since have taken their offsets, and were not read"}
+}
+
 // outOfRange finds what is missing once Kafka has said that an offset is not there.
 func (r *Reader) outOfRange(ctx context.Context) error {
 	// Only this partition is asked for: the leaders of others may be away.
@@ -250,8 +283,8 @@ func (r *Reader) outOfRange(ctx context.Context) error {
 	case r.next > e.End:
 		return &GapError{r.o.Topic, r.o.Partition, e.End, r.next - 1, fmt.Sprintf("the partition ends before offset %d: brokers have lost records that were read, and may have lost others after them", e.End)}
 	}
-	return fmt.Errorf("kafka: topic %s, partition %d: %w: offset %d was out of range and is within %d to %d now",
-		r.o.Topic, r.o.Partition, model.ErrCorrupt, r.next, e.Start, e.End)
+	return &GapError{r.o.Topic, r.o.Partition, r.next - 1, r.next - 1, fmt.Sprintf("offset %d was out of range and is within %d to %d now: brokers have lost records that were read, and "+
+		"others that took their offsets were not read", r.next, e.Start, e.End)}
 }
 
 // Close ends the reader.

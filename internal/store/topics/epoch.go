@@ -49,6 +49,8 @@ const (
 	// maxEpoch is a number of four digits.
 	maxEpoch = 9999
 	suffix   = ".json"
+	// noID is how an identity of zero bits prints: brokers that give topics no identity say so.
+	noID = "AAAAAAAAAAAAAAAAAAAAAA"
 )
 
 func objectName(epoch uint64) string {
@@ -62,7 +64,7 @@ func (e *Epoch) Check() error {
 	case err != nil:
 	case e.Number < 1 || e.Number > maxEpoch:
 		err = fmt.Errorf("number %d", e.Number)
-	case e.Topic == "" || e.ID == "":
+	case e.Topic == "" || e.ID == "" || e.ID == noID:
 		err = errors.New("it names no topic")
 	case len(e.Begins) != int(e.Partitions):
 		err = fmt.Errorf("%d offsets for %d partitions", len(e.Begins), e.Partitions)
@@ -112,6 +114,16 @@ func Latest(all []Epoch) *Epoch {
 	return &all[len(all)-1]
 }
 
+// OfID returns the epoch of the topic with an identity, or nil.
+func OfID(all []Epoch, id string) *Epoch {
+	for i := range all {
+		if all[i].ID == id {
+			return &all[i]
+		}
+	}
+	return nil
+}
+
 // ErrTaken says that another process has recorded an epoch with the same number. It is joined by class
 // transient.
 var ErrTaken = errors.New("another process has recorded this epoch")
@@ -125,11 +137,12 @@ func Add(ctx context.Context, b bucket.Bucket, all []Epoch, e Epoch) (Epoch, err
 	if err := e.Check(); err != nil {
 		return e, err
 	}
+	// An ended epoch counts too: what its topic has was shipped, and would be shipped again.
+	if other := OfID(all, e.ID); other != nil {
+		return e, fmt.Errorf("topic %s: %w: it is that of epoch %d already", e.Topic, model.ErrInvalid, other.Number)
+	}
 	if last := Latest(all); last != nil {
-		switch {
-		case last.ID == e.ID:
-			return e, fmt.Errorf("topic %s: %w: it is that of epoch %d already", e.Topic, model.ErrInvalid, last.Number)
-		case e.Partitions != last.Partitions && e.Partitions != 2*last.Partitions:
+		if e.Partitions != last.Partitions && e.Partitions != 2*last.Partitions {
 			return e, fmt.Errorf("topic %s: %w: it has %d partitions, and epoch %d has %d: the next one has as many, or twice as many",
 				e.Topic, model.ErrInvalid, e.Partitions, last.Number, last.Partitions)
 		}

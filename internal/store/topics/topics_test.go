@@ -65,6 +65,10 @@ func TestAddAndList(t *testing.T) {
 		}
 		all = append(all, e)
 	}
+	unnamed := epoch("e", 8)
+	if unnamed.ID = "AAAAAAAAAAAAAAAAAAAAAA"; unnamed.Check() == nil {
+		t.Error("a topic without an identity is taken")
+	}
 	got, err := List(ctx, b)
 	if err != nil || !reflect.DeepEqual(got, all) {
 		t.Fatalf("got %+v, %v, expected %+v", got, err, all)
@@ -72,7 +76,7 @@ func TestAddAndList(t *testing.T) {
 	negative := epoch("d", 8)
 	negative.Begins[3] = -1
 	for says, e := range map[string]Epoch{
-		"it is that of epoch 3 already": epoch("c", 8), "as many, or twice as many": epoch("d", 4), "a power of two": epoch("d", 12),
+		"it is that of epoch 3 already": epoch("c", 8), "it is that of epoch 2 already": epoch("b", 8), "as many, or twice as many": epoch("d", 4), "a power of two": epoch("d", 12),
 		"a negative offset": negative, "2 offsets for 8 partitions": {Topic: "d", ID: "d", Partitions: 8, Begins: make([]int64, 2)}, "names no topic": {Partitions: 1, Begins: []int64{0}},
 	} {
 		if _, err := Add(ctx, b, all, e); !errors.Is(err, model.ErrInvalid) || !strings.Contains(err.Error(), says) {

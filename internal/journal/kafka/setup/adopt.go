@@ -51,13 +51,17 @@ func (c *Adopt) Run(ctx context.Context, k *kong.Context, environ []string, stdo
 	if err := refusal(t.Name, r.Findings); err != nil {
 		return err
 	}
+	last := topics.Latest(p.epochs)
+	switch e := topics.OfID(p.epochs, t.ID); {
+	case e == nil:
+	case e == last:
+		return fmt.Errorf("topic %s is that of epoch %d already; there is nothing to do", t.Name, e.Number)
+	default:
+		return fmt.Errorf("topic %s is that of epoch %d, which has ended: a topic is used once. Make another one with shale kafka create --no-record", t.Name, e.Number)
+	}
 	next := topics.Epoch{Topic: t.Name, ID: t.ID, Partitions: t.Partitions}
 	if next.Begins, err = c.begins(ctx, p, t); err != nil {
 		return err
-	}
-	last := topics.Latest(p.epochs)
-	if last != nil && last.ID == t.ID {
-		return fmt.Errorf("topic %s is that of epoch %d already; there is nothing to do", t.Name, last.Number)
 	}
 	if next.BeforeLost, err = c.lost(ctx, p, last); err != nil {
 		return err

@@ -124,6 +124,11 @@ func (p *place) extents(ctx context.Context, r *report, e *topics.Epoch) error {
 	for _, n := range partitions {
 		x := extent{n, has[n].Start, has[n].End, max(e.Begins[n], topics.Offset(covered[topics.Node(n)]))}
 		r.Extents = append(r.Extents, x)
+		if x.Shipped > x.End {
+			r.Findings = append(r.Findings, kafka.Finding{Setting: "partition", Value: fmt.Sprint(n), Refused: true,
+				Why: fmt.Sprintf("it ends before offset %d, and the bucket has records up to %d: brokers have lost records, and what is written now takes the offsets of those, and would not be read",
+					x.End, x.Shipped)})
+		}
 		if x.Shipped < x.Start {
 			r.Findings = append(r.Findings, kafka.Finding{Setting: "partition", Value: fmt.Sprint(n), Refused: true,
 				Why: fmt.Sprintf("Kafka has deleted the records with offsets %d to %d, which are not in the bucket: they are lost", x.Shipped, x.Start-1)})

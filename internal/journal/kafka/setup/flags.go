@@ -6,7 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/alecthomas/kong"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -150,11 +153,11 @@ func epochText(epoch uint64) string {
 
 func retention(t *kafka.Topic) string {
 	ms := t.Settings["retention.ms"]
-	var n int64
-	if _, err := fmt.Sscan(ms, &n); err != nil || n < 0 {
+	n, err := strconv.ParseInt(ms, 10, 64)
+	if err != nil || n < 0 || n > math.MaxInt64/int64(time.Millisecond) {
 		return ms + " ms"
 	}
-	return config.Duration(n * 1e6).String()
+	return config.Duration(n * int64(time.Millisecond)).String()
 }
 
 // refusal is the error of a topic that no role uses as it is.

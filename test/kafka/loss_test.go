@@ -1,0 +1,84 @@
+//go:build e2e
+
+package kafka
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/shaledb/shale/internal/journal/kafka"
+	"github.com/shaledb/shale/internal/model"
+)
+
+// A power cut takes the end of a partition, and new records take its offsets while no one reads. A reader that
+// goes on after what it has read says so, if it knows the leader of its last record.
+func testPowerCut(t *testing.T, broker *Broker) {
+	c := open(broker.Addr)
+	topic := create(t, c, "cut", 1)
+	sample := &model.Batch{Tenant: "team", Signal: model.Metrics}
+	sample.AddSample(model.Key{Lo: 1}, 1, 1)
+	write := func(n int) {
+		t.Helper()
+		p := producer(t, c, topic)
+		for range n {
+			if err := p.Append(t.Context(), sample); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	// read reads up to an offset, and returns the leader epoch of the last record.
+	read := func(r *kafka.Reader, to int64) (epoch int32, err error) {
+		for r.Next() < to && err == nil {
+			err = r.Read(t.Context(), func(rec *kafka.Record) error { epoch = rec.LeaderEpoch; return nil })
+		}
+		return epoch, err
+	}
+	write(20)
+	epoch, err := read(reader(t, c, topic, 0, 0), 20)
+	if err != nil || epoch < 0 {
+		t.Fatalf("leader epoch %d, %v", epoch, err)
+	}
+	continued := kafka.ReaderOptions{Connection: c, Topic: topic.Name, TopicID: topic.ID, From: 20, FromEpoch: &epoch}
+	resume := func() *kafka.Reader {
+		t.Helper()
+		r, err := kafka.OpenReader(t.Context(), continued)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(r.Close)
+		return r
+	}
+	broker.Kill()
+	broker.Restart()
+	write(5)
+	if _, err := read(resume(), 25); err != nil {
+		t.Fatalf("after a kill that lost nothing: %v", err)
+	}
+	broker.Kill()
+	file := filepath.Join(broker.Logs(), topic.Name+"-0", "00000000000000000000.log")
+	has, err := os.Stat(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(file, has.Size()*10/25+1); err != nil {
+		t.Fatal(err)
+	}
+	broker.Restart()
+	write(30)
+	extents, err := kafka.Offsets(t.Context(), c, topic.Name, 0)
+	if err != nil || extents[0].End <= 20 {
+		t.Fatalf("%+v, %v: expected more than 20 records", extents, err)
+	}
+	r := resume()
+	_, err = read(r, 21)
+	var gap *kafka.GapError
+	if !errors.As(err, &gap) || gap.From < 9 || gap.From > 11 || gap.To != 19 || !errors.Is(err, model.ErrCorrupt) {
+		t.Fatalf("got %v, expected a gap from about offset 10 to 19", err)
+	}
+	if _, again := read(r, 21); again != err {
+		t.Errorf("the next read: got %v, expected the same gap", again)
+	}
+	t.Log(err)
+}
