@@ -12,8 +12,8 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// A power cut takes the end of a partition, and new records take its offsets while no one reads. A reader that
-// goes on after what it has read says so, if it knows the leader of its last record.
+// A power cut takes the end of a partition, and new records take its offsets while no one reads. A reader
+// that goes on after what it has read says so, if it knows the leader of its last record.
 func testPowerCut(t *testing.T, broker *Broker) {
 	c := open(broker.Addr)
 	topic := create(t, c, "cut", 1)
