@@ -110,7 +110,7 @@ func testCommands(t *testing.T, broker *Broker) {
 	admin := kadm.NewClient(cl)
 	// Each wrong setting is refused by its name, and restored.
 	for _, wrong := range [][2]string{
-		{"cleanup.policy", "compact"}, {"cleanup.policy", "compact,delete"}, {"retention.ms", "3600000"}, {"max.message.bytes", "100000"},
+		{"cleanup.policy", "compact"}, {"cleanup.policy", "compact,delete"}, {"retention.ms", "3600000"}, {"max.message.bytes", "100000"}, {"message.timestamp.type", "CreateTime"},
 		{"unclean.leader.election.enable", "true"}, {"min.insync.replicas", "2"},
 	} {
 		change := func(a kadm.AlterConfig) {
@@ -123,7 +123,7 @@ func testCommands(t *testing.T, broker *Broker) {
 				t.Fatal(err)
 			}
 		}
-		before := map[string]string{"retention.ms": "172800000", "max.message.bytes": "16777216", "min.insync.replicas": "1", "cleanup.policy": "delete", "unclean.leader.election.enable": "false"}[wrong[0]]
+		before := map[string]string{"message.timestamp.type": "LogAppendTime", "retention.ms": "172800000", "max.message.bytes": "16777216", "min.insync.replicas": "1", "cleanup.policy": "delete", "unclean.leader.election.enable": "false"}[wrong[0]]
 		change(kadm.AlterConfig{Op: kadm.SetConfig, Name: wrong[0], Value: &wrong[1]})
 		run(1, "topic writes is refused: "+wrong[0]+" = "+wrong[1], "check")
 		change(kadm.AlterConfig{Op: kadm.SetConfig, Name: wrong[0], Value: &before})

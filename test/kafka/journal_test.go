@@ -209,7 +209,26 @@ func testAppendAndRead(t *testing.T, broker *Broker) {
 	large.Text.AppendBlob(1, model.KindText, randomBytes(17<<20), 0)
 	large.EndSeries(key(9, 9))
 	if err := p.Append(t.Context(), large); !errors.Is(err, model.ErrInvalid) {
-		t.Errorf("a record of 17 MiB: got %v, expected an error of class invalid", err)
+		t.Errorf("a row of 17 MiB: got %v, expected an error of class invalid", err)
+	}
+	// Rows that fit one by one are divided.
+	several := &model.Batch{Tenant: "team", Signal: model.Logs}
+	many := key(10, 10)
+	for i := range 5 {
+		several.Text.AppendBlob(int64(i), model.KindText, randomBytes(5<<20), 0)
+	}
+	several.EndSeries(many)
+	if err := p.Append(t.Context(), several); err != nil {
+		t.Fatalf("a part of 25 MiB: %v", err)
+	}
+	var times []int64
+	readAll(t, c, topic, func(_ int32, r *kafka.Record) {
+		if len(r.Batch.Keys) == 1 && r.Batch.Keys[0] == many {
+			times = append(times, r.Batch.Text.Times...)
+		}
+	})
+	if fmt.Sprint(times) != "[0 1 2 3 4]" {
+		t.Errorf("rows of a divided part came back at %v", times)
 	}
 }
 

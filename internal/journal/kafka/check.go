@@ -11,6 +11,7 @@ import (
 const (
 	cleanupPolicy   = "cleanup.policy"
 	minInsync       = "min.insync.replicas"
+	timestampType   = "message.timestamp.type"
 	retentionMS     = "retention.ms"
 	retentionBytes  = "retention.bytes"
 	maxMessageBytes = "max.message.bytes"
@@ -23,6 +24,8 @@ const (
 	// leastMessage is what the parts of usual requests need; fullMessage takes the parts of all requests.
 	leastMessage = 1 << 20
 	fullMessage  = 16 << 20
+	// mostMessage bounds records whatever the topic takes, so that a client's request does, too.
+	mostMessage = 64 << 20
 )
 
 // Finding is something about a topic that an operator should know.
@@ -65,6 +68,9 @@ func Check(t *Topic) (all []Finding) {
 	if v := of(uncleanElection); v != "false" {
 		add(true, uncleanElection, v, "must be false: a replica that lacks acknowledged records could become the leader")
 	}
+	if v := of(timestampType); v != "LogAppendTime" {
+		add(true, timestampType, v, "must be LogAppendTime: otherwise retention goes by the clocks of writers. Records of a clock that runs late are deleted before they are read")
+	}
 	checkReplicas(t, add)
 	switch n, ok := t.number(retentionMS); {
 	case !ok || n >= 0 && n < LeastRetention.Milliseconds():
@@ -77,9 +83,11 @@ func Check(t *Topic) (all []Finding) {
 	}
 	switch n, ok := t.number(maxMessageBytes); {
 	case !ok || n < leastMessage:
-		add(true, maxMessageBytes, of(maxMessageBytes), "must be at least %d: a part of a request is one record, and larger ones are refused", leastMessage)
+		add(true, maxMessageBytes, of(maxMessageBytes), "must be at least %d: parts of requests are divided into records of that size, and a larger row is refused", leastMessage)
 	case n < fullMessage:
-		add(false, maxMessageBytes, of(maxMessageBytes), "requests with larger parts are refused; %d takes them", fullMessage)
+		add(false, maxMessageBytes, of(maxMessageBytes), "larger parts of requests are divided, and larger rows refused; %d takes both", fullMessage)
+	case n > mostMessage:
+		add(false, maxMessageBytes, of(maxMessageBytes), "is not used above %d (64 MiB)", mostMessage)
 	}
 	return all
 }

@@ -62,13 +62,15 @@ type Producer struct {
 	o       ProducerOptions
 	client  *kgo.Client
 	metrics *producerMetrics
-	// maxRecord is the size of the largest record that the topic takes.
-	maxRecord int
+	// maxRecord is the size of the largest record that the topic takes. opened is what it was at first, which
+	// the client keeps.
+	maxRecord atomic.Int64
+	opened    int64
 
 	// room has one unit for each byte that batches may take; held counts the units in use.
 	room      *semaphore.Weighted
 	held      atomic.Int64
-	splitters sync.Pool
+	splitters splitters
 
 	// wrong is set once the topic is found to be another one.
 	wrong  atomic.Pointer[TopicError]
@@ -84,8 +86,7 @@ const recordOverhead = 128
 // OpenProducer connects, and refuses a topic that is not the recorded one.
 func OpenProducer(ctx context.Context, o ProducerOptions) (*Producer, error) {
 	o.setDefaults()
-	p := &Producer{o: o, room: semaphore.NewWeighted(o.MaxBytes)}
-	p.splitters.New = func() any { return new(splitter) }
+	p := &Producer{o: o, room: semaphore.NewWeighted(o.MaxBytes), splitters: make(splitters, maxSplitters)}
 	t, err := Describe(ctx, o.Connection, o.Topic)
 	if err != nil {
 		return nil, err
@@ -94,7 +95,8 @@ func OpenProducer(ctx context.Context, o ProducerOptions) (*Producer, error) {
 		return nil, err
 	}
 	maxBatch := t.maxMessageBytes()
-	p.maxRecord = int(maxBatch) - recordOverhead
+	p.opened = int64(maxBatch) - recordOverhead
+	p.maxRecord.Store(p.opened)
 	p.client, err = o.Connection.client(
 		kgo.RequiredAcks(kgo.AllISRAcks()),
 		kgo.RecordPartitioner(kgo.ManualPartitioner()),
@@ -126,8 +128,10 @@ func OpenProducer(ctx context.Context, o ProducerOptions) (*Producer, error) {
 // wait for memory and for Kafka. After an error any part of the batch may be stored or not: the sender sends
 // it again, and equal rows are stored once.
 //
-// Error classes: transient if Kafka did not acknowledge in time, closed, and invalid for a batch that is
-// larger than what the topic takes and for a topic that is not the recorded one.
+// A part that is larger than what the topic takes is divided into several records.
+//
+// Error classes: transient if Kafka did not acknowledge in time or the topic is not the recorded one, closed,
+// and invalid for a batch with a single row, or an order, that is larger than what the topic takes.
 func (p *Producer) Append(ctx context.Context, b *model.Batch) error {
 	if err := p.refusal(); err != nil {
 		return err
@@ -135,17 +139,22 @@ func (p *Producer) Append(ctx context.Context, b *model.Batch) error {
 	begun := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, 2*p.o.Deliver)
 	defer cancel()
+	limit := int(p.maxRecord.Load())
 	// Parts are copies, and so are their records.
-	room := min(int64(2*journal.SizeHint(b)+journal.JoinHint(b)), p.o.MaxBytes)
+	room := int64(2*journal.SizeHint(b) + journal.JoinHint(b))
+	if journal.SizeHint(b) > limit {
+		room *= 2 // dividing copies once more
+	}
+	room = min(room, p.o.MaxBytes)
 	if err := p.enter(ctx, room); err != nil {
 		return err
 	}
-	parts := split(&p.splitters, b, p.o.Partitions, p.o.PartitionOf)
+	parts := split(p.splitters, b, p.o.Partitions, p.o.PartitionOf, limit)
 	for i := range parts {
-		if n := len(parts[i].record); n > p.maxRecord {
+		if n := len(parts[i].record); n > limit {
 			p.leave(room)
-			return fmt.Errorf("kafka: topic %s, partition %d: %w: the record of the batch has %d bytes, and the topic takes %d (max.message.bytes)",
-				p.o.Topic, parts[i].partition, model.ErrInvalid, n, p.maxRecord)
+			return fmt.Errorf("kafka: topic %s, partition %d: %w: a record of a single row has %d bytes, and the topic takes %d (max.message.bytes)",
+				p.o.Topic, parts[i].partition, model.ErrInvalid, n, limit)
 		}
 	}
 	err := p.send(ctx, parts, room)
@@ -235,15 +244,15 @@ func (p *Producer) failure(partition int32, err error) error {
 	case errors.Is(err, kgo.ErrClientClosed):
 		class = model.ErrClosed
 	case errors.Is(err, kerr.MessageTooLarge):
-		// The topic takes less than when the producer was opened.
-		return fmt.Errorf("kafka: topic %s, partition %d: %w: max.message.bytes of the topic was lowered below a record: %w",
+		// The topic takes less than it did. Records fit again once verifyTopic has asked.
+		return fmt.Errorf("kafka: topic %s, partition %d: %w: max.message.bytes of the topic was lowered: %w",
 			p.o.Topic, partition, class, err)
 	}
 	return fmt.Errorf("kafka: topic %s, partition %d: %w: not acknowledged: %w", p.o.Topic, partition, class, err)
 }
 
 // verifyTopic asks again and again whether the topic is still the recorded one. What a topic that was made
-// again acknowledges is in no partition that ingesters read.
+// again acknowledges is in no partition that ingesters read. It asks for the largest record, too.
 func (p *Producer) verifyTopic(ctx context.Context) {
 	tick := time.NewTicker(p.o.VerifyEvery)
 	defer tick.Stop()
@@ -253,10 +262,12 @@ func (p *Producer) verifyTopic(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		id, err := topicID(ctx, p.client, p.o.Topic)
+		t, err := describe(ctx, p.client, p.o.Topic)
 		if err != nil {
 			continue // appends fail by themselves while brokers are away
 		}
+		id := t.ID
+		p.maxRecord.Store(min(p.opened, int64(t.maxMessageBytes())-recordOverhead))
 		if id == p.o.TopicID {
 			if p.wrong.Swap(nil) != nil {
 				p.o.Logger.Info("the topic is the recorded one again", "topic", p.o.Topic, "id", id)

@@ -88,7 +88,7 @@ func TestConnectionFiles(t *testing.T) {
 func TestCheck(t *testing.T) {
 	good := func() *Topic {
 		return &Topic{Name: "t", Partitions: 16, Replicas: 3, Settings: map[string]string{
-			cleanupPolicy: "delete", minInsync: "2", retentionMS: "172800000", retentionBytes: "-1", maxMessageBytes: "16777216", uncleanElection: "false",
+			cleanupPolicy: "delete", timestampType: "LogAppendTime", minInsync: "2", retentionMS: "172800000", retentionBytes: "-1", maxMessageBytes: "16777216", uncleanElection: "false",
 		}}
 	}
 	if found := Check(good()); len(found) > 0 {
@@ -118,12 +118,20 @@ func TestCheck(t *testing.T) {
 		{set(retentionBytes, "1000000000"), retentionBytes, false},
 		{set(maxMessageBytes, "1000000"), maxMessageBytes, true},
 		{set(maxMessageBytes, "1048588"), maxMessageBytes, false},
+		{set(maxMessageBytes, "67108865"), maxMessageBytes, false},
+		{set(timestampType, "CreateTime"), timestampType, true},
 	} {
 		topic := good()
 		test.change(topic)
 		found := Check(topic)
 		if len(found) != 1 || found[0].Setting != test.setting || found[0].Refused != test.refused || found[0].Why == "" {
 			t.Errorf("%+v: got %+v, expected %s, refused: %v", topic, found, test.setting, test.refused)
+		}
+	}
+	for value, want := range map[string]int32{"2000000": 2000000, "67108864": 64 << 20, "67108865": 64 << 20, "9223372036854775807": 64 << 20, "": defaultMaxMessage} {
+		topic := good()
+		if topic.Settings[maxMessageBytes] = value; topic.maxMessageBytes() != want {
+			t.Errorf("%s = %q: got %d, expected %d", maxMessageBytes, value, topic.maxMessageBytes(), want)
 		}
 	}
 	forever := good()

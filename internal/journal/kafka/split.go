@@ -1,8 +1,6 @@
 package kafka
 
 import (
-	"sync"
-
 	"github.com/shaledb/shale/internal/journal"
 	"github.com/shaledb/shale/internal/model"
 )
@@ -19,12 +17,51 @@ type part struct {
 	record    []byte
 }
 
-// maxPooledBytes keeps splitters with very large parts out of the pool.
-const maxPooledBytes = 4 << 20
+// splitters are splitters for the next batches: at most as many as the channel holds.
+type splitters chan *splitter
+
+// A producer keeps at most 16 MiB in splitters.
+const (
+	maxSplitters     = 4
+	maxSplitterBytes = 4 << 20
+)
+
+func (s splitters) get() *splitter {
+	select {
+	case one := <-s:
+		return one
+	default:
+		return new(splitter)
+	}
+}
+
+// put keeps a splitter, unless enough are kept or it has too much memory.
+func (s splitters) put(one *splitter) {
+	if one.bytes() > maxSplitterBytes {
+		return
+	}
+	select {
+	case s <- one:
+	default:
+	}
+}
+
+// bytes returns the memory of all parts.
+func (s *splitter) bytes() (n int) {
+	for i := range s.parts {
+		b := &s.parts[i]
+		n += model.KeyBytes*cap(b.Keys) + 4*cap(b.Labels.Series) + 4*cap(b.Labels.Ends) + cap(b.Labels.Bytes)
+		for _, f := range model.Families() {
+			c := b.Columns(f)
+			n += 8*cap(c.Times) + 8*cap(c.Values) + 8*cap(c.Starts) + cap(c.Kinds) + 4*cap(c.Ends) + cap(c.Bytes)
+		}
+	}
+	return n
+}
 
 // split encodes the part of each partition that has series of the batch. A batch with a control record goes
-// to all partitions, since each of them has rows that it may concern.
-func split(pool *sync.Pool, b *model.Batch, partitions int32, of func(model.Key) int32) []part {
+// to all partitions, since each of them has rows that it may concern. A part above limit bytes is divided.
+func split(kept splitters, b *model.Batch, partitions int32, of func(model.Key) int32, limit int) []part {
 	if b.Control.Kind != 0 {
 		parts := make([]part, partitions)
 		record := journal.EncodeBatch(nil, b)
@@ -34,28 +71,21 @@ func split(pool *sync.Pool, b *model.Batch, partitions int32, of func(model.Key)
 		return parts
 	}
 	if partitions == 1 {
-		return []part{{0, journal.EncodeBatch(nil, b)}}
+		return fitting(nil, 0, b, limit)
 	}
-	s := pool.Get().(*splitter)
+	s := kept.get()
 	if len(s.parts) < int(partitions) {
 		s.parts = make([]model.Batch, partitions)
 	}
 	s.divide(b, of)
 	parts := make([]part, 0, len(s.used))
-	small := true
 	for _, p := range s.used {
 		mine := &s.parts[p]
-		parts = append(parts, part{p, journal.EncodeBatch(nil, mine)})
-		for _, f := range model.Families() {
-			small = small && cap(mine.Columns(f).Bytes) <= maxPooledBytes
-		}
-		small = small && cap(mine.Labels.Bytes) <= maxPooledBytes
+		parts = fitting(parts, p, mine, limit)
 		mine.Reset()
 	}
 	s.used = s.used[:0]
-	if small {
-		pool.Put(s)
-	}
+	kept.put(s)
 	return parts
 }
 

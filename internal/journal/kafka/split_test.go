@@ -3,7 +3,6 @@ package kafka
 import (
 	"bytes"
 	"fmt"
-	"sync"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -38,7 +37,7 @@ func flat(b *model.Batch) (all []string) {
 
 // The parts of a batch have all of it, each series in its partition and in its order.
 func TestSplit(t *testing.T) {
-	pool := sync.Pool{New: func() any { return new(splitter) }}
+	kept := make(splitters, maxSplitters)
 	rapid.Check(t, func(t *rapid.T) {
 		partitions := int32(1) << rapid.IntRange(0, 6).Draw(t, "bits")
 		of := func(k model.Key) int32 { return int32(k.Lo & uint64(partitions-1)) }
@@ -80,7 +79,7 @@ func TestSplit(t *testing.T) {
 			want[p] = append(want[p], flat(one)...)
 		}
 		got := make(map[int32][]string)
-		for _, p := range split(&pool, b, partitions, of) {
+		for _, p := range split(kept, b, partitions, of, 1<<30) {
 			if _, twice := got[p.partition]; twice {
 				t.Fatalf("partition %d has two parts", p.partition)
 			}
@@ -100,9 +99,9 @@ func TestSplit(t *testing.T) {
 
 // A control record goes to all partitions.
 func TestSplitControl(t *testing.T) {
-	pool := sync.Pool{New: func() any { return new(splitter) }}
+	kept := make(splitters, maxSplitters)
 	b := &model.Batch{Tenant: "a", Signal: model.Logs, Control: model.Control{Kind: model.ControlDelete, Body: []byte("x")}}
-	parts := split(&pool, b, 4, nil)
+	parts := split(kept, b, 4, nil, 1<<30)
 	want := journal.EncodeBatch(nil, b)
 	for i, p := range parts {
 		if p.partition != int32(i) || !bytes.Equal(p.record, want) {

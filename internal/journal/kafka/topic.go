@@ -97,17 +97,6 @@ func placement(ctx context.Context, cl *kgo.Client, topic string) (*Topic, error
 
 func idText(id [16]byte) string { return base64.RawURLEncoding.EncodeToString(id[:]) }
 
-// topicID asks for the identity of a topic.
-func topicID(ctx context.Context, cl *kgo.Client, topic string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
-	defer cancel()
-	t, err := placement(ctx, cl, topic)
-	if err != nil {
-		return "", err
-	}
-	return t.ID, nil
-}
-
 // is returns an error unless the topic is the recorded one. More partitions than are recorded are not used.
 func (t *Topic) is(id string, partitions int32) error {
 	switch {
@@ -129,8 +118,8 @@ func (t *Topic) number(setting string) (int64, bool) {
 const defaultMaxMessage = 1_048_588
 
 func (t *Topic) maxMessageBytes() int32 {
-	if n, ok := t.number(maxMessageBytes); ok && n > recordOverhead && n <= 64<<20 {
-		return int32(n)
+	if n, ok := t.number(maxMessageBytes); ok && n > recordOverhead {
+		return int32(min(n, mostMessage))
 	}
 	return defaultMaxMessage
 }
@@ -155,6 +144,7 @@ func Create(ctx context.Context, c Connection, p Plan) (*Topic, error) {
 	settings := map[string]*string{}
 	for name, value := range map[string]string{
 		cleanupPolicy:   "delete",
+		timestampType:   "LogAppendTime",
 		minInsync:       strconv.Itoa(p.MinInsync),
 		retentionMS:     strconv.FormatInt(p.Retention.Milliseconds(), 10),
 		retentionBytes:  "-1",
