@@ -184,7 +184,7 @@ func (c *call) begin(ctx context.Context, r *http.Request) error {
 			return fmt.Errorf("%w: this process does not hold %s of epoch %d, or is not ready to answer for it", wire.ErrWrongJournal, need.Node, need.Epoch)
 		}
 		if need.AtLeast > j.To {
-			if err := p.Await(ctx, need.AtLeast); err != nil {
+			if err := await(ctx, p, need.AtLeast); err != nil {
 				return fmt.Errorf("%w: %s of epoch %d is applied up to %d, not %d: %w", wire.ErrLag, need.Node, need.Epoch, p.Journal().To, need.AtLeast, err)
 			}
 			j = p.Journal()
@@ -195,6 +195,15 @@ func (c *call) begin(ctx context.Context, r *http.Request) error {
 	c.req.Quota, c.req.Cost = c.h.o.Quota(c.of.Tenant), new(model.Cost)
 	c.querier = read.New(read.Options{Sources: sources, Horizon: c.h.o.Horizon})
 	return nil
+}
+
+// maxWait bounds how long a request waits for records to be applied.
+const maxWait = 5 * time.Second
+
+func await(ctx context.Context, p Partition, seq uint64) error {
+	ctx, cancel := context.WithTimeout(ctx, maxWait)
+	defer cancel()
+	return p.Await(ctx, seq)
 }
 
 func find(have []Partition, need wire.Need) (Partition, wire.Journal) {

@@ -20,6 +20,8 @@ import (
 type Log interface {
 	// Journals returns all journals that may have rows. With fresh, what it returns is not older than the
 	// call.
+	//
+	// What it calls covered is in each view of the bucket that a query takes afterwards.
 	Journals(ctx context.Context, fresh bool) ([]Progress, error)
 }
 

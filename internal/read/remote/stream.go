@@ -265,10 +265,12 @@ func (s *stream) close() {
 	if s.body != nil {
 		if s.frames != nil && s.frames.Ended() && s.name == "" {
 			// Then the connection can be used again.
+			s.stall.Reset(s.s.o.Stall)
 			_, _ = io.CopyN(io.Discard, s.body, 1)
 		}
 		s.body.Close()
 	}
+	s.stall.Stop()
 	s.cancel(context.Canceled)
 	_ = s.req.Quota.TakeBytes(-s.charged) // giving back never fails
 	s.charged = 0
