@@ -309,7 +309,7 @@ func TestVictoriaLogsKept(t *testing.T) {
 			hits := w.counter("shale_answers_hits_total")
 			results := resultCounter(w.registry, "shale_cache_hits_total")
 			t.Logf("%d right responses, %d errors after %d faults; %v answers and %v results were kept ones", right, failed, w.server.faulty, hits, results)
-			if right < 10*rounds || hits < float64(rounds)/2 || results < float64(rounds)/2 || seed > 0 && w.server.faulty == 0 {
+			if right < 10*rounds || hits == 0 || results < float64(rounds) || seed > 0 && w.server.faulty == 0 {
 				t.Error("that is too few")
 			}
 		})
