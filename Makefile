@@ -61,6 +61,7 @@ e2e: ## Compare with real Prometheus servers, collectd, nc, logcli, VictoriaLogs
 	wait $$built && wait $$attacked && exit $$tested
 	go test -tags '$(TAGS),e2e' -count=1 -timeout 10m ./test/reader ./bench
 	go test -tags '$(TAGS),e2e' -count=1 -timeout 15m ./test/kafka
+	go test -tags '$(TAGS),e2e' -count=1 -timeout 15m ./internal/memcache/advise -run TestPrediction
 
 damage: ## Damage 100 files at random, and ask 50 queries after each; make torture damages 1,000.
 	go test -tags '$(TAGS)' -count=1 -v ./internal/app -run TestRandomDamage

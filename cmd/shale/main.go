@@ -156,7 +156,7 @@ func run(ctx context.Context, args []string, p *process) int {
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true, WrapUpperBound: 110}),
 		kong.ValueFormatter(describe),
 		kong.BindTo(ctx, (*context.Context)(nil)),
-		kong.Bind(p, p.environ),
+		kong.Bind(p, p.environ, p.progress()),
 		kong.BindTo(p.stdout, (*io.Writer)(nil)),
 	}
 	for _, kind := range config.Kinds() {

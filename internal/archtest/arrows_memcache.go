@@ -16,10 +16,15 @@ func memcacheRooms() []room {
 		}, "a client of servers does not know what the values are for, so that it serves people who run nothing else of Shale"},
 		{"memcache/slab", nil, "how memcached lays out memory is arithmetic, which needs no server"},
 		{"memcache/stats", nil, "a server is asked what it knows; what that means is for those who ask"},
+		{"memcache/whatif", map[string]string{
+			"memcache/slab": "what an item takes follows from its class",
+		}, "a model is fed with lines; it talks to no server"},
 		{"memcache/advise", map[string]string{
-			"memcache/slab":  "layouts of memory are weighed by it",
-			"memcache/stats": "servers are asked",
-			"terminal":       "the report is a table",
+			"load/progress":   "a long watch shows its progress",
+			"memcache/slab":   "layouts of memory are weighed by it",
+			"memcache/stats":  "servers are asked",
+			"memcache/whatif": "other sizes of the memory are predicted by it",
+			"terminal":        "the report is a table",
 		}, "advice knows no server of Shale, so that it serves people who run nothing else of it"},
 		{"memcache/router", map[string]string{
 			"memcache/hash":  "keys are placed as twemproxy places them",

@@ -9,7 +9,10 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
+
+	"github.com/shaledb/shale/internal/load/progress"
 )
 
 // Command has the flags of `shale memcached advise`.
@@ -20,6 +23,9 @@ type Command struct {
 	Price   float64       `default:"4.43" placeholder:"DOLLARS" help:"Price of a GB of memory in a month."`
 	Items   int           `default:"5000000" placeholder:"N" help:"How many items of each server to look at."`
 	Timeout time.Duration `default:"5s" placeholder:"TIME" help:"How long a server may take for a line of its response."`
+	Watch   time.Duration `placeholder:"TIME" help:"Watch the requests of one server for so long, such as 10m, and predict its hit ratio with half, twice and four times the memory."`
+	Keys    int           `default:"100000" placeholder:"N" help:"How many keys --watch simulates at most, at 500 bytes each. If there are more, it takes a sample."`
+	Quiet   bool          `short:"q" help:"Do not show the progress of --watch."`
 	Emit    bool          `help:"Print only the command line of a server as advised."`
 	JSON    bool          `name:"json" help:"Print the report as JSON."`
 }
@@ -34,6 +40,10 @@ From a table that was kept, with a factor that somebody proposes:
 
     memcached-tool 10.0.0.5:11211 display | shale memcached advise -m 4096 -f 1.07 -
 
+What would more memory bring?
+
+    shale memcached advise 10.0.0.5 --watch 10m
+
 Servers are read, never changed. docs/memcached.md explains the report.`
 }
 
@@ -46,6 +56,12 @@ func (c *Command) Validate() error {
 		return fmt.Errorf("--memory: expected megabytes, got %d", c.Memory)
 	case c.Timeout <= 0:
 		return fmt.Errorf("--timeout: expected more than 0, got %s", c.Timeout)
+	case c.Watch < 0 || c.Watch > 0 && c.Watch < time.Second:
+		return fmt.Errorf("--watch: expected at least 1s, got %s", c.Watch)
+	case c.Watch > 0 && (len(c.From) != 1 || c.Emit):
+		return errors.New("--watch: expected one server, and no --emit")
+	case c.Keys < 1000 || c.Keys > 100_000_000:
+		return fmt.Errorf("--keys: expected 1,000 to 100,000,000, got %d", c.Keys)
 	}
 	for _, f := range c.Factor {
 		if !(f > 1 && f <= 100) {
@@ -56,7 +72,10 @@ func (c *Command) Validate() error {
 }
 
 // Run reads the servers and prints the report.
-func (c *Command) Run(ctx context.Context, stdout io.Writer) error {
+func (c *Command) Run(ctx context.Context, stdout io.Writer, show progress.Progress) error {
+	if c.Watch > 0 {
+		return c.watch(ctx, stdout, show)
+	}
 	servers := make([]*Server, len(c.From))
 	errs := make([]error, len(c.From))
 	var reads sync.WaitGroup
@@ -97,4 +116,29 @@ func (c *Command) read(ctx context.Context, from string) (*Server, error) {
 	}
 	defer func() { _ = f.Close() }() // it was only read
 	return Read(from, f)
+}
+
+// watch predicts the hit ratio of other sizes, and shows on a terminal how far it is.
+func (c *Command) watch(ctx context.Context, stdout io.Writer, show progress.Progress) (err error) {
+	if c.Quiet {
+		show = progress.Progress{}
+	}
+	var w *Watched
+	var lines atomic.Int64
+	begun := time.Now()
+	show.During(progress.Meter{
+		Name: "watch", Total: int64(c.Watch), Read: func() int64 { return int64(min(time.Since(begun), c.Watch)) },
+		Detail: func() string { return group(lines.Load()) + " lines" },
+	}, func() {
+		w, err = Watch(ctx, c.From[0], c.Timeout, c.Watch, c.Keys, &lines)
+	})
+	switch {
+	case err != nil:
+		return err
+	case c.JSON:
+		e := json.NewEncoder(stdout)
+		e.SetIndent("", "  ")
+		return e.Encode(w)
+	}
+	return w.Print(stdout)
 }
