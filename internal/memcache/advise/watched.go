@@ -44,7 +44,7 @@ func (w *Watched) Print(out io.Writer) error {
 // unknown says what a prediction does not know.
 func (w *Watched) unknown() (notes []string) {
 	if w.Skipped > 0 {
-		notes = append(notes, fmt.Sprintf("The server left out %s lines of %s, because they came faster than its log holds (-o worker_logbuf_size, watcher_logbuf_size)", group(w.Skipped), group(w.Skipped+w.Lines)))
+		notes = append(notes, fmt.Sprintf("The server left out %s lines of %s, because they came faster than its log holds: the sample is of the others", group(w.Skipped), group(w.Skipped+w.Lines)))
 	}
 	if w.Wrong > 0 {
 		notes = append(notes, fmt.Sprintf("%s lines were not understood", group(w.Wrong)))
