@@ -41,6 +41,7 @@ func TestKafka(t *testing.T) {
 		{"KillBroker", testKillBroker},
 		{"RetentionGap", testRetentionGap},
 		{"PowerCut", testPowerCut},
+		{"Away", testAway},
 		{"Poison", testPoison},
 		{"Damage", testDamage},
 		{"MadeAgain", testMadeAgain},

@@ -82,3 +82,26 @@ func testPowerCut(t *testing.T, broker *Broker) {
 	}
 	t.Log(err)
 }
+
+// A reader knows the end of an idle partition, and says so when no broker answers.
+func testAway(t *testing.T, broker *Broker) {
+	c := open(broker.Addr)
+	topic := create(t, c, "away", 1)
+	r := reader(t, c, topic, 0, 0)
+	read := func() error { return r.Read(t.Context(), func(*kafka.Record) error { return nil }) }
+	waitFor(t, "the end of an idle partition", func() bool {
+		if err := read(); err != nil {
+			t.Fatal(err)
+		}
+		return r.End() == 0
+	})
+	broker.Kill()
+	var err error
+	waitFor(t, "the error of a reader without brokers", func() bool { err = read(); return err != nil })
+	if !errors.Is(err, model.ErrTransient) {
+		t.Errorf("got %v, expected class transient", err)
+	}
+	t.Log(err)
+	broker.Restart()
+	waitFor(t, "an answer", func() bool { return read() == nil })
+}

@@ -53,9 +53,18 @@ type Reader struct {
 	batch  model.Batch
 	// known says that brokers still have what was before From.
 	known bool
+	// empty counts the reads in a row that brought nothing.
+	empty int
 	// failed is why no more is read.
 	failed error
 }
+
+// A client retries by itself without an end, and says nothing of it. So brokers are asked for the end of a
+// partition at the first read that brings nothing, and then at each fifth, some 10 s later.
+const (
+	askEvery = 5
+	askIdle  = 10 * time.Second
+)
 
 // maxFetchWait is how long Kafka waits for a record before it says that there is none.
 const maxFetchWait = time.Second
@@ -109,9 +118,9 @@ func (r *Reader) Next() int64 { return r.next }
 // End returns the offset after the last record, as of the last response; -1: there was none.
 func (r *Reader) End() int64 { return r.end }
 
-// Read waits for records, and gives those of one response to fn. It returns nil after a response without
-// records too, so that the caller can look at Next and End. An error of fn is returned, and its record is
-// given again by no later call: the reader has failed.
+// Read waits for records, and gives those of one response to fn. It returns nil without records too, so that
+// the caller can look at Next and End. If brokers do not answer, it says so after some 20 s. An error of fn
+// is returned, and its record is given again by no later call: the reader has failed.
 //
 // A [GapError], a [PoisonError] or a [TopicError] is returned by all later calls. Other errors are of class
 // transient, and the next call goes on, or of class closed once ctx has ended.
@@ -170,7 +179,32 @@ func (r *Reader) read(ctx context.Context, fn func(*Record) error) error {
 			}
 		}
 	}
+	switch {
+	case fetches.NumRecords() > 0:
+		r.empty = 0
+	case passing == nil && waiting.Err() != nil:
+		return r.idle(ctx)
+	}
 	return passing
+}
+
+// idle asks for the end of a partition that brings nothing.
+func (r *Reader) idle(ctx context.Context) error {
+	if r.empty++; r.empty%askEvery != 1 {
+		return nil
+	}
+	r.empty = 0 // the next read asks again unless there is an answer
+	asking, cancel := context.WithTimeout(ctx, askIdle)
+	defer cancel()
+	all, err := extents(asking, r.client, r.o.Topic, []int32{r.o.Partition})
+	if err != nil {
+		if ctx.Err() != nil {
+			return fmt.Errorf("kafka: %w: %w", model.ErrClosed, ctx.Err())
+		}
+		return fmt.Errorf("kafka: partition %d brings nothing: %w", r.o.Partition, err)
+	}
+	r.empty, r.end = 1, max(r.next, all[r.o.Partition].End)
+	return nil
 }
 
 // records gives the records of a response to fn.
