@@ -5,10 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
+	"net/http/httptest"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/shaledb/shale/internal/model"
@@ -120,5 +125,68 @@ func TestCountLines(t *testing.T) {
 		if asked != want || account != "2:3" {
 			t.Errorf("account %s is asked for %s\nwant %s", account, asked, want)
 		}
+	}
+}
+
+// TestCheck: a source counts the lines of the accounts of tenants, each once, says until when that holds, and
+// tells all tenants of an account what has changed.
+func TestCheck(t *testing.T) {
+	var now atomic.Int64
+	var mu sync.Mutex
+	asked, changed := map[string]int{}, map[string]bool{}
+	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		asked[r.Header.Get("AccountID")]++
+	}))
+	defer server.Close()
+	o := Options{Settings: Settings{Source: At(server.URL), Requests: 1, CheckEvery: 10 * time.Second}, ClosedAfter: 2 * time.Minute, Now: now.Load, Registerer: prometheus.NewRegistry()}
+	o.Changed = func(tenant string, _ model.TimeRange) {
+		mu.Lock()
+		defer mu.Unlock()
+		changed[tenant] = true
+	}
+	if err := o.Settings.Accounts.UnmarshalText([]byte("a=1,b=1,c=2,d=3")); err != nil {
+		t.Fatal(err)
+	}
+	s := New(o)
+	defer s.Close()
+	first := int64(1e18) / window
+	now.Store((first + 20) * window)
+	r := model.TimeRange{Min: first * window, Max: (first+10)*window - 1}
+	tenants := []string{"a", "b", "stranger", "c"}
+	check := func(want bool) {
+		t.Helper()
+		until, ok := s.Check(context.Background(), tenants, r)
+		if ok != want || ok && until != (first+19)*window-1 {
+			t.Errorf("until %d, %v, want %v", until-first*window, ok, want)
+		}
+		s.watch.counts.Wait()
+		now.Add(int64(10 * time.Second))
+	}
+	kept := func(tenant string, want bool) {
+		t.Helper()
+		req := request()
+		req.Tenant, req.Range = tenant, r
+		s.Kept(req)
+		of, ok := req.Cost.Reach.Further()
+		if ok != want || ok && of != r || !ok && tenant != "stranger" && req.Cost.Reach.Until() != noTime {
+			t.Errorf("tenant %s: %v, %v, want %v", tenant, of, ok, want)
+		}
+		s.watch.counts.Wait()
+	}
+	if until, ok := s.Check(context.Background(), []string{"stranger"}, r); !ok || until != math.MaxInt64 {
+		t.Errorf("without an account: %d, %v", until, ok)
+	}
+	check(false)
+	check(true)
+	kept("a", true)
+	kept("c", true)
+	kept("d", false)
+	kept("stranger", false)
+	mu.Lock()
+	defer mu.Unlock()
+	if got, want := fmt.Sprint(asked, changed), "map[1:2 2:2 3:1] map[a:true b:true c:true d:true]"; got != want {
+		t.Errorf("asked and told: %s, want %s", got, want)
 	}
 }

@@ -55,9 +55,9 @@ func New(o Options) *Source {
 
 func newWatch(s *Source, o *Options) *watch {
 	w := &watch{
-		count: s.client.countLines, now: o.Now, elapsed: o.Now, every: int64(s.settings.CheckEvery), lag: int64(o.ClosedAfter), limit: countLimit,
+		count: s.client.countLines, now: o.Now, elapsed: o.Now, every: int64(s.settings.CheckEvery), lag: int64(o.ClosedAfter), limit: countLimit, most: mostWindows,
 		result:   func(outcome string) { s.metrics.counts.WithLabelValues(outcome).Inc() },
-		accounts: map[Account]*ledger{},
+		accounts: map[Account]*ledger{}, turns: make(chan struct{}, countConnections),
 	}
 	if w.now == nil {
 		begin := time.Now()
@@ -112,19 +112,16 @@ func (s *Source) Kept(req *model.Request) { s.account(req) }
 // Check says whether Changed has been told of all changes of the lines of some tenants from a time on, but
 // for those within the interval of checks, and up to which time that holds. It may ask the server, and wait.
 func (s *Source) Check(ctx context.Context, tenants []string, r model.TimeRange) (until int64, ok bool) {
-	until = math.MaxInt64
+	var accounts []Account
 	for _, tenant := range tenants {
-		a, has := s.settings.Accounts.Of(tenant)
-		if !has {
-			continue
+		if a, has := s.settings.Accounts.Of(tenant); has && !slices.Contains(accounts, a) {
+			accounts = append(accounts, a)
 		}
-		to, ok := s.watch.check(ctx, a, r)
-		if !ok {
-			return 0, false
-		}
-		until = min(until, to)
 	}
-	return until, true
+	if len(accounts) == 0 {
+		return math.MaxInt64, true
+	}
+	return s.watch.check(ctx, accounts, r)
 }
 
 // noTime is before all times.

@@ -17,6 +17,8 @@ const (
 	window = int64(5 * time.Minute)
 	// maxWindows bounds the windows of an account, to 31 days. Nothing is kept of longer ranges.
 	maxWindows = 31 * 24 * 12
+	// mostWindows bounds the windows of all accounts, which take 32 bytes each: 16 MiB.
+	mostWindows = 512 << 10
 	// countLimit is the time that a count may take. One that takes longer is given up.
 	countLimit = 3 * time.Second
 	// longestPause is the longest time between two counts while counts fail.
@@ -44,11 +46,13 @@ type watch struct {
 	every   int64         // how long a count holds
 	lag     int64         // the age of windows that are counted
 	limit   time.Duration // of one count
+	most    int           // windows of all accounts
 	result  func(outcome string)
 
 	ctx    context.Context
 	cancel context.CancelFunc
 	counts sync.WaitGroup
+	turns  chan struct{} // one for each count that runs
 
 	mu       sync.Mutex
 	accounts map[Account]*ledger
@@ -69,7 +73,8 @@ type counted struct {
 type ledger struct {
 	from, to int64
 	windows  []counted
-	at       int64 // when the last count began, by elapsed like all below
+	last     int64 // when somebody asked, by elapsed like all below
+	at       int64 // when the last count began
 	summedAt int64 // when the last one with sums began
 	next     int64 // when the next count may begin
 	noSums   int64 // until when sums are left out
@@ -110,34 +115,50 @@ func (w *watch) covers(a Account, r model.TimeRange) bool {
 	return false
 }
 
-// check says whether all changes of lines from a time on have been noted, but for those of the last moments,
-// and up to which time that holds. It counts again if the last count is too old, and waits for that.
-func (w *watch) check(ctx context.Context, a Account, r model.TimeRange) (until int64, ok bool) {
+// check says whether all changes of lines of some accounts from a time on have been noted, but for those of the
+// last moments, and up to which time that holds. It counts again where the last count is too old, and waits for
+// all such counts at once.
+func (w *watch) check(ctx context.Context, accounts []Account, r model.TimeRange) (until int64, ok bool) {
 	from, to, ok := w.needs(r, w.now())
 	if !ok {
 		return 0, false
 	}
 	now := w.elapsed()
+	var running []chan struct{}
+	hopeless := false // an account has no count of these windows that could be renewed
 	w.mu.Lock()
-	l := w.askLocked(a, from)
-	if now-l.at >= w.every || from < l.from {
-		w.startLocked(a, l)
+	for _, a := range accounts {
+		l := w.askLocked(a, from)
+		old := now-l.at >= w.every
+		if old || from < l.from {
+			w.startLocked(a, l)
+		}
+		hopeless = hopeless || from < l.from || l.to == 0 || old && l.running == nil
+		if old && l.running != nil {
+			running = append(running, l.running)
+		}
 	}
-	running := l.running
-	if running != nil && from >= l.from && l.to > 0 && now-l.at >= w.every {
+	if len(running) > 0 && !hopeless {
 		w.mu.Unlock()
-		select {
-		case <-running:
-		case <-ctx.Done():
+		for _, ended := range running { // each ends in time, and all have begun
+			select {
+			case <-ended:
+			case <-ctx.Done():
+			}
 		}
 		w.mu.Lock()
 	}
 	defer w.mu.Unlock()
-	// A count that was fresh when the caller came is good enough, however long another one took since.
-	if from < l.from || min(to, l.settled) <= from || now-l.at >= w.every {
-		return 0, false
+	until = math.MaxInt64
+	for _, a := range accounts {
+		l := w.accounts[a]
+		// A count that was fresh when the caller came is good enough, however long another one took since.
+		if l == nil || from < l.from || min(to, l.settled) <= from || now-l.at >= w.every {
+			return 0, false
+		}
+		until = min(until, l.settled*window-1)
 	}
-	return l.settled*window - 1, true
+	return until, true
 }
 
 // askLocked returns the ledger of an account, and notes the first window that is asked for.
@@ -150,8 +171,30 @@ func (w *watch) askLocked(a Account, from int64) *ledger {
 	if now-l.turned >= int64(askedFor) {
 		l.before, l.asked, l.turned = l.asked, math.MaxInt64, now
 	}
-	l.asked = min(l.asked, from)
+	l.asked, l.last = min(l.asked, from), now
 	return l
+}
+
+// dropLocked drops the windows of accounts that nobody has asked for, and of those that were asked for longest
+// ago while there are too many. They are noted: nobody will see what becomes of their lines.
+func (w *watch) dropLocked(now int64) {
+	for {
+		sum, oldest := 0, Account{}
+		var last *ledger
+		for a, l := range w.accounts {
+			sum += len(l.windows)
+			if l.running == nil && (last == nil || l.last < last.last) {
+				oldest, last = a, l
+			}
+		}
+		if last == nil || now-last.last < int64(2*askedFor) && sum <= w.most {
+			return
+		}
+		if len(last.windows) > 0 {
+			w.note(oldest, model.TimeRange{Min: last.from * window, Max: last.to*window - 1})
+		}
+		delete(w.accounts, oldest)
+	}
 }
 
 // startLocked begins a count, unless one is running or it is too early.
@@ -167,12 +210,17 @@ func (w *watch) startLocked(a Account, l *ledger) {
 	w.counts.Go(func() {
 		ctx, cancel := context.WithTimeout(w.ctx, w.limit)
 		defer cancel()
-		found := make([]counted, max(0, to-from))
-		err := w.count(ctx, a, model.TimeRange{Min: from * window, Max: to*window - 1}, sums, func(at int64, c counted) {
-			if at >= from && at < to {
-				found[at-from] = c
-			}
-		})
+		var found []counted
+		err := w.turn(ctx)
+		if err == nil {
+			defer func() { <-w.turns }()
+			found = make([]counted, max(0, to-from))
+			err = w.count(ctx, a, model.TimeRange{Min: from * window, Max: to*window - 1}, sums, func(at int64, c counted) {
+				if at >= from && at < to {
+					found[at-from] = c
+				}
+			})
+		}
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if err == nil {
@@ -183,7 +231,21 @@ func (w *watch) startLocked(a Account, l *ledger) {
 		w.result(outcomeOf(err))
 		close(l.running)
 		l.running = nil
+		w.dropLocked(w.elapsed())
 	})
+}
+
+// errNoTurn says that as many other counts were running all the time.
+var errNoTurn = errors.New("other counts are running")
+
+// turn waits until few enough counts are running.
+func (w *watch) turn(ctx context.Context) error {
+	select {
+	case w.turns <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return errNoTurn
+	}
 }
 
 func outcomeOf(err error) string {
@@ -200,7 +262,7 @@ func outcomeOf(err error) string {
 func (w *watch) failedLocked(l *ledger, began int64, sums bool, err error) {
 	now := w.elapsed()
 	// The server may give up a little earlier than the client, and says so in words of its own.
-	late := errors.Is(err, context.DeadlineExceeded) || now-began >= int64(w.limit/2)
+	late := err != errNoTurn && (errors.Is(err, context.DeadlineExceeded) || now-began >= int64(w.limit/2))
 	switch {
 	case sums && (late || errors.Is(err, model.ErrInvalid)):
 		l.noSums = now + int64(sumPause)

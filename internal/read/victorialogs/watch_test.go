@@ -91,7 +91,7 @@ func (c *counts) last() (n int, text string) {
 
 // look checks all windows from one on.
 func (c *counts) look(w int64) (until int64, ok bool) {
-	until, ok = c.check(context.Background(), Account{}, model.TimeRange{Min: (c.first() + w) * window, Max: 1 << 62})
+	until, ok = c.check(context.Background(), []Account{{}}, model.TimeRange{Min: (c.first() + w) * window, Max: 1 << 62})
 	return (until+1)/window - c.first(), ok
 }
 
@@ -260,7 +260,7 @@ func TestWatchSetBack(t *testing.T) {
 		}
 		back.Store(-int64(1000 * 24 * time.Hour)) // far ahead
 		time.Sleep(10 * time.Second)
-		c.check(context.Background(), Account{}, model.TimeRange{Min: c.watch.now() - int64(time.Hour), Max: 1 << 62})
+		c.check(context.Background(), []Account{{}}, model.TimeRange{Min: c.watch.now() - int64(time.Hour), Max: 1 << 62})
 		synctest.Wait()
 		if _, text := c.last(); text != fmt.Sprint(maxWindows, " true") && text != fmt.Sprint(maxWindows, " false") {
 			t.Errorf("far ahead the count is of %s windows", text)
@@ -351,7 +351,7 @@ func TestWatchGivenUp(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
-		if _, ok := c.check(ctx, Account{}, model.TimeRange{Min: (c.first() + 40) * window, Max: 1 << 62}); ok {
+		if _, ok := c.check(ctx, []Account{{}}, model.TimeRange{Min: (c.first() + 40) * window, Max: 1 << 62}); ok {
 			t.Error("an old count is believed")
 		}
 		close(release)
@@ -457,6 +457,63 @@ func TestWatchShort(t *testing.T) {
 	})
 }
 
+// TestWatchAccounts: the counts of several accounts run at one time, and 4 at most.
+func TestWatchAccounts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCounts(t)
+		r := model.TimeRange{Min: (c.first() + 40) * window, Max: 1 << 62}
+		var accounts []Account
+		for i := range uint32(6) {
+			accounts = append(accounts, Account{ID: i})
+		}
+		c.check(context.Background(), accounts, r)
+		synctest.Wait()
+		time.Sleep(10 * time.Second)
+		var running, most atomic.Int32
+		c.serve = func(context.Context) error {
+			most.Store(max(most.Load(), running.Add(1)))
+			time.Sleep(time.Second)
+			running.Add(-1)
+			return nil
+		}
+		began := time.Now()
+		until, ok := c.check(context.Background(), accounts, r)
+		if took := time.Since(began); !ok || until != (c.first()+99)*window-1 || took != 2*time.Second { // by the clock of synctest
+			t.Errorf("%d, %v, after %v", until, ok, took)
+		}
+		if most.Load() != countConnections {
+			t.Errorf("%d counts at one time", most.Load())
+		}
+	})
+}
+
+// TestWatchDrops: windows that nobody has asked for in 20 minutes are dropped and noted, as are those that were
+// asked for longest ago while there are too many.
+func TestWatchDrops(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCounts(t)
+		c.warm(t, 40)
+		time.Sleep(2*askedFor - 10*time.Second)
+		ask := func(id uint32) string {
+			c.check(context.Background(), []Account{{ID: id}}, model.TimeRange{Min: (c.first() + 40) * window, Max: 1 << 62})
+			return c.news()
+		}
+		ask(1)
+		if c.accounts[Account{}] == nil {
+			t.Error("windows were dropped too early")
+		}
+		time.Sleep(10 * time.Second)
+		if got := ask(1); got != "[40+63 40+59]" || c.accounts[Account{}] != nil || len(c.accounts) != 1 {
+			t.Errorf("noted %s, and %d accounts are left", got, len(c.accounts))
+		}
+		c.most = 100
+		time.Sleep(10 * time.Second)
+		if got := ask(2); got != "[40+63 40+63]" || c.accounts[Account{ID: 1}] != nil || len(c.accounts) != 1 {
+			t.Errorf("noted %s, and %d accounts are left", got, len(c.accounts))
+		}
+	})
+}
+
 // TestWatchRanges: windows that are asked for no more are counted no more, and are new when they are asked
 // for again. The newest windows and ranges of more than 31 days are never counted.
 func TestWatchRanges(t *testing.T) {
@@ -481,7 +538,7 @@ func TestWatchRanges(t *testing.T) {
 			{Min: now - int64(time.Minute), Max: now}, {Min: now - int64(32*24*time.Hour), Max: now},
 			{Min: now + window, Max: now + 2*window}, {Min: -1 << 63, Max: 1<<63 - 1},
 		} {
-			if _, ok := c.check(context.Background(), Account{}, r); ok || c.covers(Account{}, r) {
+			if _, ok := c.check(context.Background(), []Account{{}}, r); ok || c.covers(Account{}, r) {
 				t.Errorf("%v is counted", r)
 			}
 		}
