@@ -23,7 +23,7 @@ func newMetrics(t *Tier) *metrics {
 		stale:   make(map[string]prometheus.Counter),
 	}
 	stale := f.NewCounterVec(prometheus.CounterOpts{
-		Name: "shale_answers_stale_total", Help: "Kept responses that were asked for and no longer held, by cause: rows (were written in their range), lists (of series have changed), whole (the catalogue or a deletion), expired (retention), unknown (another server does not say; it stays kept).",
+		Name: "shale_answers_stale_total", Help: "Kept responses that were asked for and no longer held, by cause: rows (were written in their range), lists (of series have changed), whole (the catalogue or a deletion), expired (retention). Of unknown, another server does not say, and the response stays kept.",
 	}, []string{"cause"})
 	for _, c := range t.o.Causes {
 		m.stale[c] = stale.WithLabelValues(c)

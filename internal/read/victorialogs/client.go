@@ -127,8 +127,8 @@ func (c *client) tooMany() error {
 	return fmt.Errorf("%w: VictoriaLogs at %s has failed %d times in a row; it is asked again in %s at most", model.ErrTransient, c.url, breakerFailures, breakerPause)
 }
 
-// try runs a query that nobody depends on: once, by the connections of counts, and not while queries are
-// refused. Its failures keep no query from being sent, or sent again.
+// try runs a query on which no response depends: once, by the connections of counts, and not while queries
+// are refused. Its failures keep no query from being sent, or sent again.
 func (c *client) try(ctx context.Context, a access, kind, text string, each func(row []field) error) error {
 	if c.breaker.open() {
 		c.metrics.requests.WithLabelValues(kind, "refused").Inc()

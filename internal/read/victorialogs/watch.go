@@ -115,9 +115,9 @@ func (w *watch) covers(a Account, r model.TimeRange) bool {
 	return false
 }
 
-// check says whether all changes of lines of some accounts from a time on have been noted, but for those of the
-// last moments, and up to which time that holds. It counts again where the last count is too old, and waits for
-// all such counts at once.
+// check says whether all changes of lines of some accounts from a time on have been noted, but for those of
+// the last moments, and up to which time that holds. It counts again where the last count is too old, and
+// waits for all such counts at once.
 func (w *watch) check(ctx context.Context, accounts []Account, r model.TimeRange) (until int64, ok bool) {
 	from, to, ok := w.needs(r, w.now())
 	if !ok {
@@ -175,8 +175,8 @@ func (w *watch) askLocked(a Account, from int64) *ledger {
 	return l
 }
 
-// dropLocked drops the windows of accounts that nobody has asked for, and of those that were asked for longest
-// ago while there are too many. They are noted: nobody will see what becomes of their lines.
+// dropLocked drops the windows of accounts that were not asked for lately, and of those that were asked for
+// longest ago while there are too many. They are noted: what becomes of their lines is not seen.
 func (w *watch) dropLocked(now int64) {
 	for {
 		sum, oldest := 0, Account{}
@@ -310,7 +310,8 @@ func (w *watch) takeLocked(a Account, l *ledger, began, from int64, found []coun
 	if from < l.from || from > l.from || len(found) != len(l.windows) {
 		l.windows = nil // the old ones are not kept alive
 	}
-	l.from, l.to, l.windows, l.at, l.pause, l.next = from, end, found, began, 0, max(began+w.every, 2*w.elapsed()-began) // at most half of the time is spent counting
+	// At most half of the time is spent counting.
+	l.from, l.to, l.windows, l.at, l.pause, l.next = from, end, found, began, 0, max(began+w.every, 2*w.elapsed()-began)
 	if sums {
 		l.summedAt = began
 	}

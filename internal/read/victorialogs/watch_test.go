@@ -179,8 +179,8 @@ func TestWatchReplaced(t *testing.T) {
 	})
 }
 
-// TestWatchReplacedUnsummed: lines that are replaced are seen in windows, too, that are new or have changed in a
-// count without sums: the next count with sums notes those windows, whatever it finds.
+// TestWatchReplacedUnsummed: lines that are replaced are seen in windows, too, that are new or have changed
+// in a count without sums: the next count with sums notes those windows, whatever it finds.
 func TestWatchReplacedUnsummed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCounts(t)
@@ -384,8 +384,8 @@ func TestWatchFails(t *testing.T) {
 	})
 }
 
-// TestWatchSumsFail: sums are left out after a count with sums that took too long or was refused, and after no
-// other failure.
+// TestWatchSumsFail: sums are left out after a count with sums that took too long or was refused, and after
+// no other failure.
 func TestWatchSumsFail(t *testing.T) {
 	for name, test := range map[string]struct {
 		takes time.Duration
@@ -478,7 +478,8 @@ func TestWatchAccounts(t *testing.T) {
 		}
 		began := time.Now()
 		until, ok := c.check(context.Background(), accounts, r)
-		if took := time.Since(began); !ok || until != (c.first()+99)*window-1 || took != 2*time.Second { // by the clock of synctest
+		// By the clock of synctest.
+		if took := time.Since(began); !ok || until != (c.first()+99)*window-1 || took != 2*time.Second {
 			t.Errorf("%d, %v, after %v", until, ok, took)
 		}
 		if most.Load() != countConnections {
@@ -487,8 +488,8 @@ func TestWatchAccounts(t *testing.T) {
 	})
 }
 
-// TestWatchDrops: windows that nobody has asked for in 20 minutes are dropped and noted, as are those that were
-// asked for longest ago while there are too many.
+// TestWatchDrops: windows that were not asked for in 20 minutes are dropped and noted, as are those that
+// were asked for longest ago while there are too many.
 func TestWatchDrops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCounts(t)

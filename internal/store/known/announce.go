@@ -78,9 +78,9 @@ func (k *Set) announce(l *Lookup, tenant uint16, signal model.Signal, keys []mod
 
 // drop takes keys out of the set while lookups go on. It gets the key's lower half back from the slot.
 //
-// It allocates nothing, so it cannot fail. A key that lies after a slot that was freed may be called new from
-// then on, and may then be twice in a table, and in the counts, until the next copy. Both cost an announcement
-// at most.
+// It allocates nothing, so it cannot fail. A key that lies after a slot that was freed may be called new
+// from then on, and may then be twice in a table, and in the counts, until the next copy. Both cost an
+// announcement at most.
 func (k *Set) drop(gone func(tenant uint16, lo uint64) bool, signalOf func(tenant uint16) model.Signal) (dropped int64) {
 	for i := range k.shards {
 		s := &k.shards[i]

@@ -29,7 +29,7 @@ type AnnouncerOptions struct {
 	// Refresh is the age from which an announcement counts no more. The new owner of a partition reads the
 	// labels of this time, so no announcement may count for longer.
 	Refresh time.Duration
-	// Now returns the time of day in Unix nanoseconds, and the nanoseconds on a clock that nobody sets; nil
+	// Now returns the time of day in Unix nanoseconds, and the nanoseconds on a clock that is never set; nil
 	// means the machine's clocks.
 	Now        func() (wall, steady int64)
 	Registerer prometheus.Registerer
@@ -39,9 +39,9 @@ type AnnouncerOptions struct {
 // labels the log has not acknowledged lately. It is safe for concurrent use.
 //
 // Time is counted in ticks of 1/60 of Refresh. The mark of a series is the tick in which the record that
-// announced it was sent. A wrong "unannounced" costs a label set; a wrong "announced" must be impossible. So
-// the time that passes is never counted too low (see clock), and if sweeps stay out for too long, the announcer
-// forgets everything.
+// announced it was sent. A wrong "unannounced" costs a label set; a wrong "announced" must be impossible.
+// So the time that passes is never counted too low (see clock), and if sweeps stay out for too long, the
+// announcer forgets everything.
 type Announcer struct {
 	o       AnnouncerOptions
 	tick    int64 // nanoseconds
@@ -112,8 +112,8 @@ func (a *Announcer) now() int64 { return a.clock.now() / a.tick }
 // mark returns a tick as it stands in the set.
 func mark(tick int64) uint8 { return uint8(tick%ticks) + 1 }
 
-// begin locks the announcer for reading and returns the current tick. Before, it forgets everything if nothing
-// was swept for too long.
+// begin locks the announcer for reading and returns the current tick. Before, it forgets everything if
+// nothing was swept for too long.
 func (a *Announcer) begin() int64 {
 	for {
 		a.mu.RLock()

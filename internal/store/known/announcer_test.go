@@ -270,8 +270,8 @@ func TestAnnouncerForgetsPartition(t *testing.T) {
 	}
 }
 
-// TestAnnouncerCount forgets partitions, announces their series and others, and so makes tables grow that hold
-// keys twice. The counts must stay those of the slots.
+// TestAnnouncerCount forgets partitions, announces their series and others, and so makes tables grow that
+// hold keys twice. The counts must stay those of the slots.
 func TestAnnouncerCount(t *testing.T) {
 	racetest.SkipSerial(t)
 	a, _ := newAnnouncer(t, 16<<20, 16)
@@ -389,8 +389,8 @@ func TestAnnouncerConcurrent(t *testing.T) {
 	}
 }
 
-// TestAnnouncerClockSlips sets the clock back by less than a tick, ten times. Announcements then count neither
-// longer nor shorter than before.
+// TestAnnouncerClockSlips sets the clock back by less than a tick, ten times. Announcements then count
+// neither longer nor shorter than before.
 func TestAnnouncerClockSlips(t *testing.T) {
 	a, clock := newAnnouncer(t, 8<<20, 16)
 	keys := randomKeys(5_000, 11)
@@ -420,8 +420,8 @@ func TestAnnouncerSuspend(t *testing.T) {
 	}
 }
 
-// TestAnnouncerSweepWaits checks that a sweep waits for an announcement that began long before: it would leave
-// a mark that the sweep has missed, and that looks new when the marks repeat.
+// TestAnnouncerSweepWaits checks that a sweep waits for an announcement that began long before: it would
+// leave a mark that the sweep has missed, and that looks new when the marks repeat.
 func TestAnnouncerSweepWaits(t *testing.T) {
 	a, clock := newAnnouncer(t, 8<<20, 1)
 	keys := randomKeys(1, 13)

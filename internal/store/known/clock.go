@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// clock counts the time that has passed, and never too little of it: of each time between two readings it takes
-// what the wall clock says or what the steady clock says, whichever is more. The wall clock may be set back,
-// and the steady clock may stop while the machine does.
+// clock counts the time that has passed, and never too little of it: of each time between two readings it
+// takes what the wall clock says or what the steady clock says, whichever is more. The wall clock may be
+// set back, and the steady clock may stop while the machine does.
 //
-// So it is too slow only if both happen between the same two readings. On Linux the steady clock goes on while
-// the machine is suspended, and stops only with a virtual machine that is stopped from outside.
+// So it is too slow only if both happen between the same two readings. On Linux the steady clock goes on
+// while the machine is suspended, and stops only with a virtual machine that is stopped from outside.
 type clock struct {
 	// read returns both clocks in nanoseconds, each since a moment of its own.
 	read func() (wall, steady int64)
