@@ -182,6 +182,7 @@ func TestReload(t *testing.T) {
 			}
 			if step.byHand {
 				hurry <- os.Interrupt
+				time.Sleep(600 * time.Millisecond) // until the file has settled, and before the next look
 			} else {
 				time.Sleep(3 * time.Second)
 			}
