@@ -56,7 +56,7 @@ oracle-victorialogs: ## Compare QUERIES (10000) random LogQL queries over the Vi
 # input mostly wait, so they run at the same time.
 e2e: ## Compare with real Prometheus servers, collectd, nc, logcli, VictoriaLogs and OpenTelemetry for DURATION (60s), read the blocks with Python, and kill a real Kafka.
 	@(cd test/victorialogs && go tool -n victoria-logs >/dev/null; cd ../logcli && go tool -n logcli >/dev/null) & built=$$!; \
-	go test -tags '$(TAGS),e2e' -count=1 -timeout 10m ./test/badinput & attacked=$$!; \
+	go test -tags '$(TAGS),e2e' -count=1 -timeout 20m ./test/badinput & attacked=$$!; \
 	go test -tags '$(TAGS),e2e' -count=1 -timeout 30m -v ./test/e2e -duration $(DURATION); tested=$$?; \
 	wait $$built && wait $$attacked && exit $$tested
 	go test -tags '$(TAGS),e2e' -count=1 -timeout 10m ./test/reader ./bench
