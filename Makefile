@@ -38,7 +38,7 @@ staticcheck:
 unit:
 	go test -short -tags '$(TAGS)' ./...
 
-test: tools check race oracle damage e2e stores ## Run everything that CI runs, in under 25 minutes.
+test: tools check race oracle damage e2e stores ## Run everything that CI runs, in some 40 minutes on 2 cores.
 
 tools: # Install the programs that the tests need, if possible.
 	@.ci/tools
