@@ -50,8 +50,8 @@ func (s *serveCmd) Run(ctx context.Context, p *process) error {
 		_, err := io.WriteString(p.stdout, c.YAML(origins))
 		return err
 	}
-	if c.Kafka.Brokers != "" {
-		return usageError{errors.New("kafka.brokers is set, but this version has only the role all, which keeps its journal on its own disk: no write would go to Kafka")}
+	if c.Kafka.Brokers != "" && c.Has(config.RoleAll) {
+		return usageError{errors.New("kafka.brokers is set, but the role all keeps its journal on its own disk: no write would go to Kafka; set role, or leave kafka.brokers out")}
 	}
 	log := logger(c.Log, p.stderr)
 	m, err := config.ThisMachine(&c)
@@ -64,7 +64,7 @@ func (s *serveCmd) Run(ctx context.Context, p *process) error {
 	if s.Explain {
 		return app.Explain(p.stdout, &c, m.MemorySource)
 	}
-	log.Info("starting", "version", c.Version, "memory", config.Size(c.MemoryBytes>>20<<20).String(), "of", m.MemorySource,
+	log.Info("starting", "version", c.Version, "role", c.Role, "memory", config.Size(c.MemoryBytes>>20<<20).String(), "of", m.MemorySource,
 		"disk_bytes", c.DiskBytes, "data_dir", c.DataDir)
 	return app.Run(ctx, app.Options{Config: c, Logger: log})
 }

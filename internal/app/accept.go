@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/shaledb/shale/internal/app/disk"
 	"github.com/shaledb/shale/internal/model"
 )
 
@@ -15,7 +16,7 @@ func (e *Engine) Writable() error {
 	if err := e.readOnly.Load(); err != nil {
 		return err
 	}
-	return e.o.Disk.room()
+	return e.o.Disk.Room()
 }
 
 // acceptWrites starts the journal. If the disk is full or read-only, queries work nevertheless: writes are
@@ -34,7 +35,7 @@ func (e *Engine) acceptWrites(ctx context.Context) error {
 }
 
 func (e *Engine) retryStart(ctx context.Context) {
-	tick := time.NewTicker(diskEvery)
+	tick := time.NewTicker(disk.Every)
 	defer tick.Stop()
 	for {
 		select {
@@ -85,4 +86,10 @@ func (e *Engine) startJournal(ctx context.Context) error {
 		e.o.Logger.Error("cannot delete old segments of the journal; a later flush tries again", "err", err)
 	}
 	return nil
+}
+
+// roomToMerge reserves room on the disk to merge blocks of that many bytes. The result stays in the data
+// folder until it is in the bucket, which may be on the same disk, and the inputs are deleted later.
+func (e *Engine) roomToMerge(bytes int64) (release func(), err error) {
+	return e.o.Disk.Reserve(2 * bytes)
 }

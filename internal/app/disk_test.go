@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"github.com/shaledb/shale/internal/app/disk"
 	bucketfs "github.com/shaledb/shale/internal/bucket/fs"
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/read/readtest"
@@ -30,9 +31,9 @@ func TestSlowMeasurement(t *testing.T) {
 		}
 		return nil
 	}))
-	d := watchDisk(fs, "/data", 1<<30, nil)
-	time.Sleep(2*diskEvery + diskEvery/2)
-	d.close()
+	d := disk.Watch(fs, "/data", 1<<30, nil)
+	time.Sleep(2*disk.Every + disk.Every/2)
+	d.Close()
 	if n := walks.Load(); n != 1 {
 		t.Errorf("%d walks of 50 ms in 2.5 s", n)
 	}
@@ -49,7 +50,7 @@ func TestDiskBound(t *testing.T) {
 	now := int64(1_700_000_000 * time.Second)
 	acked, refused := 0, 0
 	for round := range 6 {
-		d := watchDisk(mem, "/data", limit, nil)
+		d := disk.Watch(mem, "/data", limit, nil)
 		b, err := bucketfs.New(mem, "/data/bucket")
 		must(t, err)
 		e, err := OpenEngine(context.Background(), EngineOptions{
@@ -59,7 +60,7 @@ func TestDiskBound(t *testing.T) {
 		s := &setup{Engine: e, mem: mem, now: now}
 		within := func(when string) {
 			t.Helper()
-			if n, err := folderBytes(mem, "/data"); err != nil || n > limit {
+			if n, err := disk.FolderBytes(mem, "/data"); err != nil || n > limit {
 				t.Fatalf("round %d, %s: %d bytes, %v; the bound is %d", round, when, n, err, int64(limit))
 			}
 		}
@@ -95,12 +96,12 @@ func TestDiskBound(t *testing.T) {
 			}
 			within("after a flush, merge or ship")
 			if r.IntN(10) == 0 {
-				d.measure()
+				d.Measure()
 			}
 		}
 		crashed := mem.CrashClone(vfs.CrashCloneCfg{})
 		must(t, e.Close())
-		d.close()
+		d.Close()
 		mem = crashed
 	}
 	if refused == 0 || acked < 100 {

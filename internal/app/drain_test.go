@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/shaledb/shale/internal/app/conns"
 )
 
 // TestStopDoesNotWaitForStalledClients: clients that send half a header, half a body or nothing, or that do
@@ -49,7 +51,7 @@ func TestStopDoesNotWaitForStalledClients(t *testing.T) {
 	if err := s.stop(); err != nil {
 		t.Error(err)
 	}
-	if took := time.Since(began); took > drainTime/2 {
+	if took := time.Since(began); took > conns.DrainTime/2 {
 		t.Errorf("the stop took %s", took)
 	}
 	for _, want := range []string{
@@ -66,7 +68,7 @@ func TestStopDoesNotWaitForStalledClients(t *testing.T) {
 func writes() bool {
 	stacks := make([]byte, 8<<20)
 	for stack := range strings.SplitSeq(string(stacks[:runtime.Stack(stacks, true)]), "\n\n") {
-		if first, rest, _ := strings.Cut(stack, "\n"); strings.Contains(first, "[IO wait") && strings.Contains(rest, "app.(*connection).Write(") {
+		if first, rest, _ := strings.Cut(stack, "\n"); strings.Contains(first, "[IO wait") && strings.Contains(rest, "conns.(*connection).Write(") {
 			return true
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/shaledb/shale/internal/app/disk"
 	"github.com/shaledb/shale/internal/bill"
 	"github.com/shaledb/shale/internal/bucket"
 	bucketfs "github.com/shaledb/shale/internal/bucket/fs"
@@ -95,7 +96,7 @@ type EngineOptions struct {
 	// FlushEvery is the age at which rows go to parts; 0 means 10 s.
 	FlushEvery time.Duration
 	// Disk bounds the data folder; nil: no bound.
-	Disk *disk
+	Disk *disk.Disk
 	// BucketApart says that the bucket does not lie in the data folder.
 	BucketApart bool
 	// CheckBucket refuses a bucket before it is used; nil: it is taken as it is.
@@ -171,7 +172,7 @@ func OpenEngine(ctx context.Context, o EngineOptions) (_ *Engine, err error) {
 		o.Tenants = sameForAll(&o)
 	}
 	if o.Disk == nil {
-		o.Disk = new(disk)
+		o.Disk = new(disk.Disk)
 	}
 	e := &Engine{o: o, changes: changes.New(o.Now)}
 	e.lost = newLost(&e.o)
@@ -298,14 +299,14 @@ func (e *Engine) openJournal(ctx context.Context, seed model.KeySeed, split budg
 	o := &e.o
 	e.journal, err = local.Open(local.Options{
 		FS: o.FS, Dir: o.FS.PathJoin(o.DataDir, "journal"), Seed: seed, Covered: e.head.Covered(), MaxQueueBytes: split.journal,
-		SegmentBytes: e.partOfDisk(64 << 20), Room: o.Disk.roomToWrite, Wrote: o.Disk.Wrote,
+		SegmentBytes: e.o.Disk.Part(64 << 20), Room: o.Disk.RoomToWrite, Wrote: o.Disk.Wrote,
 		Apply: e.apply, Registerer: o.Registerer, Logger: o.Logger,
 	})
 	if err != nil {
 		return err
 	}
 	buffered := func() int64 { return e.head.Buffered() + e.journal.Held() }
-	o.Disk.buffered.Store(&buffered)
+	o.Disk.Buffered.Store(&buffered)
 	return e.replay(ctx)
 }
 
@@ -346,7 +347,7 @@ func (e *Engine) headOptions(seed model.KeySeed, split budget) head.Options {
 			return e.journal.Truncate(covered)
 		},
 		Shipper: e.shipper, Deleter: deleter{e}, Filters: lineFilter,
-		Space: e.o.Disk, BucketApart: e.o.BucketApart, WindowBytes: e.partOfDisk(1 << 30),
+		Space: e.o.Disk, BucketApart: e.o.BucketApart, WindowBytes: e.o.Disk.Part(1 << 30),
 		LabelsLost: e.lost.labels, SetAside: e.setAside, Edited: e.changes.Lists, Changes: &e.resultChanges,
 		Now: e.o.Now, Registerer: e.o.Registerer, Logger: e.o.Logger,
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"go.uber.org/goleak"
 
+	"github.com/shaledb/shale/internal/app/disk"
 	"github.com/shaledb/shale/internal/bucket/fault"
 	bucketfs "github.com/shaledb/shale/internal/bucket/fs"
 	"github.com/shaledb/shale/internal/model"
@@ -274,8 +275,8 @@ func TestFullDisk(t *testing.T) {
 	mem := vfs.NewMem()
 	must(t, mem.MkdirAll("/data", 0o755))
 	const limit = 64 << 20
-	d := watchDisk(mem, "/data", limit, nil)
-	defer d.close()
+	d := disk.Watch(mem, "/data", limit, nil)
+	defer d.Close()
 	s := newSetup(t, func(o *EngineOptions) { o.Disk = d })
 	must(t, s.push("a", up, s.now, 1))
 	large := func(bytes int) {
@@ -284,7 +285,7 @@ func TestFullDisk(t *testing.T) {
 		_, err = f.Write(make([]byte, bytes))
 		must(t, err)
 		must(t, f.Close())
-		d.measure()
+		d.Measure()
 	}
 	large(limit * 7 / 8)
 	if _, err := d.Reserve(limit / 8); !errors.Is(err, model.ErrTransient) {
@@ -297,12 +298,12 @@ func TestFullDisk(t *testing.T) {
 	s.want(t, "a", "1")
 	// What the last measurement did not see is refused by the journal.
 	must(t, mem.Remove("/data/large"))
-	d.measure()
+	d.Measure()
 	d.Wrote(limit)
 	if err := s.push("a", up, s.now-1, 2); !errors.As(err, &r) || r.Status != 503 || r.Limit != "disk" || r.RetryAfter == 0 {
 		t.Errorf("a disk that has just become full: %v", err)
 	}
-	d.measure()
+	d.Measure()
 	release, err := d.Reserve(limit / 2)
 	must(t, err)
 	if _, err := d.Reserve(limit / 2); !errors.Is(err, model.ErrTransient) {
@@ -310,7 +311,7 @@ func TestFullDisk(t *testing.T) {
 	}
 	release()
 	release()
-	if n := d.reserved.Load(); n != 0 {
+	if n := d.Reserved(); n != 0 {
 		t.Errorf("%d bytes are still reserved", n)
 	}
 	must(t, s.push("a", up, s.now-1, 2))

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/shaledb/shale/internal/app/conns"
 )
 
 // TestLongRequests: URLs may be as long as Loki's. A client that sends a whole request before it reads gets
@@ -60,7 +62,7 @@ func TestLongRequests(t *testing.T) {
 func TestLimitConnections(t *testing.T) {
 	tcp, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
-	l := limitConnections(tcp, 1)
+	l := conns.Limit(tcp, 1)
 	accepted := make(chan net.Conn)
 	ended := make(chan error)
 	go func() {

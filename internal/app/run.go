@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"github.com/shaledb/shale/internal/app/disk"
 	"github.com/shaledb/shale/internal/bucket"
 	"github.com/shaledb/shale/internal/bucket/location"
 	"github.com/shaledb/shale/internal/bucket/meter"
@@ -64,16 +65,10 @@ func Run(ctx context.Context, o Options) (err error) {
 	}
 	defer tenants.close()
 
-	var ready atomic.Pointer[error]
-	starting := errors.New("starting: the journal is being replayed")
-	ready.Store(&starting)
+	var ready readiness
+	ready.set(errors.New(starting(&c)))
 	var open atomic.Pointer[Engine]
-	s, err := listen(c, doorkeepers{guard, certificates}, registry, log, func() error {
-		if err := ready.Load(); err != nil {
-			return *err
-		}
-		return nil
-	}, func() error {
+	s, err := listen(c, doorkeepers{guard, certificates}, registry, log, ready.get, func() error {
 		if e := open.Load(); e != nil {
 			return e.Writable()
 		}
@@ -83,6 +78,9 @@ func Run(ctx context.Context, o Options) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
+	if !c.Has(config.RoleAll) {
+		return runRoles(ctx, &node{o: &o, config: &c, registry: registry, log: log, tenants: tenants, servers: s, open: &open}, &ready)
+	}
 
 	began := time.Now()
 	engine, d, err := engineOptions(&o, registry)
@@ -91,7 +89,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	}
 	engine.Tenants = tenants
 	engine.Prices, engine.ReadPrices = c.Usage, readPrices(&c)
-	defer d.close()
+	defer d.Close()
 	e, err := OpenEngine(ctx, engine)
 	if err != nil {
 		return err
@@ -101,15 +99,14 @@ func Run(ctx context.Context, o Options) (err error) {
 		return err
 	}
 	open.Store(e)
-	ready.Store(nil)
+	ready.set(nil)
 	log.Info("ready", append([]any{"after", time.Since(began).Round(time.Millisecond), "http", s.http.Addr(), "tls", certificates != nil}, s.graphiteAddrs()...)...)
 
 	select {
 	case <-ctx.Done():
 	case err = <-s.failed:
 	}
-	stopping := errors.New("stopping")
-	ready.Store(&stopping)
+	ready.set(errStopping)
 	log.Info("stopping")
 	e.accounts.recorder.Close()
 	return errors.Join(err, s.drain())
@@ -134,18 +131,39 @@ func boundHeap(memory int64) (ballast *strings.Builder) {
 	return ballast
 }
 
-func engineOptions(o *Options, registry *prometheus.Registry) (EngineOptions, *disk, error) {
-	c, disk := &o.Config, o.FS
-	if disk == nil {
-		disk = vfs.Default
+// openBucket opens the bucket of the settings. check refuses a store that does not keep the contract.
+func openBucket(o *Options, fs vfs.FS, registry *prometheus.Registry) (b bucket.Bucket, where location.Location, check func(context.Context) error, err error) {
+	if where, err = o.Config.BucketLocation(); err != nil {
+		return nil, where, nil, fmt.Errorf("%w: bucket: %w", model.ErrInvalid, err)
 	}
-	dataDir, err := filepath.Abs(c.DataDir)
-	if err != nil {
-		return EngineOptions{}, nil, fmt.Errorf("%w: data folder %s: %v", model.ErrInvalid, c.DataDir, err)
+	if b, _, err = provider.Open(fs, where); err != nil {
+		return nil, where, nil, err
 	}
-	where, err := c.BucketLocation()
+	if o.WrapBucket != nil {
+		b = o.WrapBucket(b)
+	}
+	check = newBucketCheck(b, where, registry, o.Logger).run
+	return Scheduled(meter.New(b, registry), string(where.Kind), o.Config.Requests, registry), where, check, nil
+}
+
+// disk returns the file system, and the path of the data folder.
+func (o *Options) disk() (vfs.FS, string, error) {
+	fs := o.FS
+	if fs == nil {
+		fs = vfs.Default
+	}
+	dataDir, err := filepath.Abs(o.Config.DataDir)
 	if err != nil {
-		return EngineOptions{}, nil, fmt.Errorf("%w: bucket: %w", model.ErrInvalid, err)
+		return nil, "", fmt.Errorf("%w: data folder %s: %v", model.ErrInvalid, o.Config.DataDir, err)
+	}
+	return fs, dataDir, nil
+}
+
+func engineOptions(o *Options, registry *prometheus.Registry) (EngineOptions, *disk.Disk, error) {
+	c := &o.Config
+	fs, dataDir, err := o.disk()
+	if err != nil {
+		return EngineOptions{}, nil, err
 	}
 	rules, err := retention.Compile(c.RetentionRules, c.Retention)
 	if err != nil {
@@ -154,12 +172,9 @@ func engineOptions(o *Options, registry *prometheus.Registry) (EngineOptions, *d
 	if err := os.MkdirAll(dataDir, 0o755); err != nil {
 		return EngineOptions{}, nil, fmt.Errorf("%w: data folder: %v", model.ErrInvalid, err)
 	}
-	b, _, err := provider.Open(disk, where)
+	b, where, check, err := openBucket(o, fs, registry)
 	if err != nil {
 		return EngineOptions{}, nil, err
-	}
-	if o.WrapBucket != nil {
-		b = o.WrapBucket(b)
 	}
 	node, err := os.Hostname()
 	if err != nil {
@@ -169,7 +184,7 @@ func engineOptions(o *Options, registry *prometheus.Registry) (EngineOptions, *d
 	if where.Kind == location.Folder {
 		apart = append(apart, where.Dir)
 	}
-	cached, err := ssdOptions(c, disk, apart...)
+	cached, err := ssdOptions(c, fs, apart...)
 	if err != nil {
 		return EngineOptions{}, nil, err
 	}
@@ -177,15 +192,15 @@ func engineOptions(o *Options, registry *prometheus.Registry) (EngineOptions, *d
 	if err != nil {
 		return EngineOptions{}, nil, err
 	}
-	d := watchDisk(disk, dataDir, c.DiskBytes, registry)
+	d := disk.Watch(fs, dataDir, c.DiskBytes, registry)
 	limits := c.Write
 	limits.MaxAge, limits.AgeSetting = c.OldestAge()
 	return EngineOptions{
-		FS: disk, DataDir: dataDir, Bucket: Scheduled(meter.New(b, registry), string(where.Kind), c.Requests, registry), CoalesceGap: c.Requests.Gap, Node: node,
+		FS: fs, DataDir: dataDir, Bucket: b, CoalesceGap: c.Requests.Gap, Node: node,
 		MemoryBytes: c.MemoryBytes, CarbonRules: c.Carbon.Any(), Write: limits, Head: c.Head, Windows: c.Windows, Compact: c.Compact,
 		SSD: cached, Memcached: shared, Results: c.Results, Retention: rules, QueryTimeout: c.Query.Timeout,
 		VictoriaLogs: c.VictoriaLogs, LineRules: c.EveryTenant().Of(model.DefaultTenant).Lines,
 		Disk: d, BucketApart: where.Kind != location.Folder || !liesIn(where.Dir, dataDir), Registerer: registry, Logger: o.Logger,
-		CheckBucket: newBucketCheck(b, where, registry, o.Logger).run,
+		CheckBucket: check,
 	}, d, nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/shaledb/shale/internal/api/admin"
+	"github.com/shaledb/shale/internal/app/conns"
 	"github.com/shaledb/shale/internal/auth"
 	"github.com/shaledb/shale/internal/config"
 )
@@ -26,7 +27,7 @@ func TestEveryEndpointHasARow(t *testing.T) {
 	must(t, c.Resolve(config.Machine{MemoryBytes: 1 << 30, DiskBytes: 1 << 30}))
 	c.GraphiteListen, c.GraphitePickleListen = "", ""
 	registry, log := prometheus.NewRegistry(), slog.New(slog.DiscardHandler)
-	h := &servers{http: &listener{admin: admin.New(admin.Options{Gatherer: registry}), connections: watchConnections(nil, log), server: &http.Server{}}}
+	h := &servers{http: &listener{admin: admin.New(admin.Options{Gatherer: registry}), Connections: conns.Watch(nil, log), server: &http.Server{}}}
 	must(t, h.mount(c, s.Engine, registry, log))
 	defer func() { _, _, _ = h.http.closeLogs(), h.http.names.Close(), h.http.engine.Close() }()
 

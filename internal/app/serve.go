@@ -17,6 +17,7 @@ import (
 	graphiteapi "github.com/shaledb/shale/internal/api/graphite"
 	"github.com/shaledb/shale/internal/api/loki"
 	"github.com/shaledb/shale/internal/api/prom"
+	"github.com/shaledb/shale/internal/app/conns"
 	"github.com/shaledb/shale/internal/auth"
 	"github.com/shaledb/shale/internal/auth/certs"
 	"github.com/shaledb/shale/internal/config"
@@ -51,7 +52,7 @@ type servers struct {
 
 // listener is the port for all HTTP.
 type listener struct {
-	*connections
+	*conns.Connections
 	server *http.Server
 	mux    atomic.Pointer[http.ServeMux]
 	admin  *admin.API
@@ -90,14 +91,14 @@ func listen(c config.Config, d doorkeepers, registry *prometheus.Registry, log *
 	if err != nil {
 		return nil, fmt.Errorf("%w: http-listen: %v", model.ErrInvalid, err)
 	}
-	h := &listener{connections: watchConnections(limitConnections(l, c.Connections), log)}
+	h := &listener{Connections: conns.Watch(conns.Limit(l, c.Connections), log)}
 	mux := newGuardedMux(d.guard)
-	h.admin = admin.New(admin.Options{Version: c.Version, Gatherer: registry, Ready: ready, Writable: writable, Cache: cachesOf(open, &c), Usage: usageOf(open), Profiles: c.HTTPProfiles.On(), Listed: endpoints(), Logger: log})
+	h.admin = admin.New(admin.Options{Version: c.Version, Gatherer: registry, Ready: ready, Writable: writable, Cache: cachesOf(open, &c), Usage: usageOf(open), Profiles: c.HTTPProfiles.On(), Listed: endpointsOf(&c), Logger: log})
 	h.admin.Routes(mux)
 	for _, path := range []string{"/api/", "/prometheus/", "/loki/", "/otlp/", "/federate", "/version", "/graphite/", "/functions", "/metrics/", "/tags/", "/render", "/events", "/events/"} {
 		mux.ServeMux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Retry-After", "2")
-			http.Error(w, "starting: the journal is being replayed", http.StatusServiceUnavailable)
+			http.Error(w, starting(&c), http.StatusServiceUnavailable)
 		})
 	}
 	if err := mux.unknown(); err != nil {
@@ -112,12 +113,12 @@ func listen(c config.Config, d doorkeepers, registry *prometheus.Registry, log *
 		// Queries set their own deadlines. This one bounds other requests, and clients that do not read.
 		WriteTimeout:   c.Query.Timeout + time.Minute,
 		IdleTimeout:    5 * time.Minute,
-		MaxHeaderBytes: maxHeaderBytes,
+		MaxHeaderBytes: conns.MaxHeaderBytes,
 		ErrorLog:       slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 	}
-	h.watch(h.server)
+	h.Serve(h.server)
 	s := &servers{http: h, doorkeepers: d, failed: make(chan error, 2)}
-	var accepted net.Listener = h.connections
+	var accepted net.Listener = h.Connections
 	if secure := httpTLS(d.certs, &c.TLS); secure != nil {
 		accepted = tls.NewListener(accepted, secure)
 	}
@@ -227,7 +228,7 @@ func (s *servers) drain() error {
 	}
 	// The server does not know the connections that follow lines.
 	errs = append(errs, s.http.closeLogs())
-	s.http.drain(s.http.server)
+	s.http.Drain(s.http.server)
 	if s.stopElections != nil {
 		s.stopElections()
 	}

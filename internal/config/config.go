@@ -31,8 +31,9 @@ type Config struct {
 	DataDir string `name:"data-dir" default:"./shale-data" placeholder:"DIR" help:"Folder for all data on this machine. Created if missing; only one process may use it at a time."`
 	Bucket  string `name:"bucket" default:"" placeholder:"DIR|URL" help:"Bucket for finished blocks and the catalogue: a folder, or a URL such as s3://NAME/PREFIX?region=REGION, gs://NAME/PREFIX or azblob://NAME/PREFIX?account=ACCOUNT. It must not hold credentials: the parameter credentials-file names a file with them. Empty: the folder 'bucket' in the data folder."`
 
-	Role  string `name:"role" default:"all" placeholder:"ROLE" help:"What this process does: all. Roles on several machines, which Kafka connects, are not in this version."`
+	Role  string `name:"role" default:"all" placeholder:"ROLE,..." help:"What this process does: all, which needs no other process, or some of gateway, ingest, query and compact, separated by commas. A gateway takes writes to Kafka, and ingest takes them on to the bucket."`
 	Kafka Kafka  `embed:""`
+	Roles Roles  `embed:""`
 
 	HTTPListen     string `name:"http-listen" default:"127.0.0.1:9480" placeholder:"HOST:PORT" help:"Address for all HTTP: writes, queries, /metrics, /ready. An address that other machines reach requires auth.tokens."`
 	HTTPProfiles   Switch `name:"http-pprof" default:"off" placeholder:"on|off" help:"Serve profiles of the process at /debug/pprof/ of http-listen, for go tool pprof. Whoever reaches the port can take them: they slow the process down and show its command line."`

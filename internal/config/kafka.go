@@ -38,7 +38,7 @@ func (k *Kafka) Connection() kafka.Connection {
 // settings must make sense all the same.
 func kafkaRules() (rules []rule) {
 	for _, s := range Settings() {
-		if !strings.HasPrefix(s.Name, "kafka.") {
+		if !strings.HasPrefix(s.Name, "kafka.") || s.Name == partitionsSetting {
 			continue
 		}
 		rules = append(rules, rule{s.Name, func(c *Config) error {
@@ -57,15 +57,4 @@ func kafkaRules() (rules []rule) {
 		}})
 	}
 	return rules
-}
-
-// roleRule refuses roles that do not exist.
-func roleRule(c *Config) error {
-	switch c.Role {
-	case "all":
-		return nil
-	case "gateway", "ingest", "query", "compact":
-		return errors.New("this version has only the role all: one process that does everything. Roles on several machines are being built")
-	}
-	return errors.New("unknown role; there is all")
 }

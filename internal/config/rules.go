@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"time"
 
@@ -23,8 +24,7 @@ type rule struct {
 
 // rules returns the rules for values besides the bounds in their tags. Each rule checks one setting.
 func rules() []rule {
-	return append(append(memcachedRules(), kafkaRules()...), []rule{
-		{"role", roleRule},
+	return append(slices.Concat(memcachedRules(), kafkaRules(), rolesRules()), []rule{
 		{"data-dir", func(c *Config) error { return notEmpty(c.DataDir) }},
 		{"bucket", func(c *Config) error {
 			_, err := c.BucketLocation()

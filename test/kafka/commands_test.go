@@ -190,7 +190,7 @@ func testCommands(t *testing.T, broker *Broker) {
 		t.Errorf("serve with kafka.brokers: exit code %d, %q", code, messages)
 	}
 	_, messages, code = shale(t, program, "serve", "--role", "gateway", "--data-dir", t.TempDir())
-	if code != 2 || !strings.Contains(messages, "this version has only the role all") {
+	if code != 2 || !strings.Contains(messages, "gateway requires kafka.brokers") {
 		t.Errorf("serve --role gateway: exit code %d, %q", code, messages)
 	}
 }

@@ -1,4 +1,4 @@
-package app
+package conns
 
 import (
 	"context"
@@ -15,16 +15,16 @@ import (
 
 // The times of a stop.
 const (
-	// drainTime is how long a stop waits for running requests.
-	drainTime = 20 * time.Second
+	// DrainTime is how long a stop waits for running requests.
+	DrainTime = 20 * time.Second
 	// stallTime is how long a client may neither send nor read while the server stops.
 	stallTime = 2 * time.Second
 	// cutTime is how long a stop waits for the handlers of requests that it has cut.
 	cutTime = 3 * time.Second
 )
 
-// connections are the open HTTP connections, and what each of them waits for.
-type connections struct {
+// Connections are the open HTTP connections, and what each of them waits for.
+type Connections struct {
 	net.Listener
 	log *slog.Logger
 
@@ -49,12 +49,13 @@ func connectionBelow(conn net.Conn) *connection {
 	return conn.(*connection)
 }
 
-func watchConnections(l net.Listener, log *slog.Logger) *connections {
-	return &connections{Listener: l, log: log, open: make(map[*connection]struct{})}
+// Watch returns a listener whose connections are watched.
+func Watch(l net.Listener, log *slog.Logger) *Connections {
+	return &Connections{Listener: l, log: log, open: make(map[*connection]struct{})}
 }
 
-// watch makes a server tell the state of its connections.
-func (c *connections) watch(s *http.Server) {
+// Serve makes a server tell the state of its connections.
+func (c *Connections) Serve(s *http.Server) {
 	s.ConnContext = func(ctx context.Context, conn net.Conn) context.Context {
 		return context.WithValue(ctx, connectionKey{}, conn)
 	}
@@ -75,7 +76,7 @@ func (c *connections) watch(s *http.Server) {
 }
 
 // Accept returns a connection that is watched.
-func (c *connections) Accept() (net.Conn, error) {
+func (c *Connections) Accept() (net.Conn, error) {
 	conn, err := c.Listener.Accept()
 	if err != nil {
 		return nil, err
@@ -83,7 +84,7 @@ func (c *connections) Accept() (net.Conn, error) {
 	return &connection{Conn: conn}, nil
 }
 
-func (c *connections) changed(conn *connection, state http.ConnState) {
+func (c *Connections) changed(conn *connection, state http.ConnState) {
 	conn.header.Store(0)
 	switch state {
 	case http.StateNew:
@@ -135,7 +136,7 @@ func (c *connection) stalled(before int64) string {
 }
 
 // each calls do for every open connection.
-func (c *connections) each(do func(*connection)) {
+func (c *Connections) each(do func(*connection)) {
 	c.mu.Lock()
 	all := make([]*connection, 0, len(c.open))
 	for conn := range c.open {
@@ -147,10 +148,10 @@ func (c *connections) each(do func(*connection)) {
 	}
 }
 
-// drain shuts a server down: it waits for running requests, but not for clients that stall. It logs whatever
+// Drain shuts a server down: it waits for running requests, but not for clients that stall. It logs whatever
 // it cuts. A request that is cut has not been acknowledged, so no data is at risk and there is no error.
-func (c *connections) drain(s *http.Server) {
-	ctx, cancel := context.WithTimeout(context.Background(), drainTime)
+func (c *Connections) Drain(s *http.Server) {
+	ctx, cancel := context.WithTimeout(context.Background(), DrainTime)
 	defer cancel()
 	ended := make(chan error, 1)
 	go func() { ended <- s.Shutdown(ctx) }()
@@ -177,9 +178,9 @@ func (c *connections) drain(s *http.Server) {
 }
 
 // cut closes all connections and waits for their handlers.
-func (c *connections) cut(s *http.Server) {
+func (c *Connections) cut(s *http.Server) {
 	c.each(func(conn *connection) {
-		c.logCut("stopping: cut a request that still ran after "+drainTime.String(), conn, conn.stalled(time.Now().UnixNano()))
+		c.logCut("stopping: cut a request that still ran after "+DrainTime.String(), conn, conn.stalled(time.Now().UnixNano()))
 	})
 	if err := s.Close(); err != nil {
 		c.log.Warn("closing HTTP connections failed", "err", err)
@@ -194,7 +195,7 @@ func (c *connections) cut(s *http.Server) {
 	c.each(func(conn *connection) { c.logCut("stopping: a request that was cut still runs", conn, "") })
 }
 
-func (c *connections) logCut(msg string, conn *connection, waits string) {
+func (c *Connections) logCut(msg string, conn *connection, waits string) {
 	request := ""
 	if r := conn.request.Load(); r != nil {
 		request = r.Method + " " + r.URL.Path

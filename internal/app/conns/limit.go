@@ -1,4 +1,4 @@
-package app
+package conns
 
 import (
 	"io"
@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// maxHeaderBytes bounds the request line and the headers of a request: a URL of 131,072 bytes, the longest
+// MaxHeaderBytes bounds the request line and the headers of a request: a URL of 131,072 bytes, the longest
 // query that LogQL allows, and 32 KiB more.
-const maxHeaderBytes = 131_072 + 32<<10
+const MaxHeaderBytes = 131_072 + 32<<10
 
 // limitedListener accepts a bounded number of connections at a time; further ones wait. Its connections are
 // [net.TCPConn], unlike those of netutil, which hide CloseWrite.
@@ -20,7 +20,8 @@ type limitedListener struct {
 	close  func()
 }
 
-func limitConnections(l net.Listener, most int) *limitedListener {
+// Limit bounds the connections of a TCP listener; further ones wait.
+func Limit(l net.Listener, most int) net.Listener {
 	closed := make(chan struct{})
 	return &limitedListener{
 		TCPListener: l.(*net.TCPListener), slots: make(chan struct{}, most), closed: closed, close: sync.OnceFunc(func() { close(closed) }),

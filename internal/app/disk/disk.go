@@ -1,4 +1,4 @@
-package app
+package disk
 
 import (
 	"context"
@@ -18,49 +18,49 @@ import (
 )
 
 const (
-	// diskEvery is the least interval of measurements. In between, the rooms tell what they write.
-	diskEvery = time.Second
+	// Every is the least interval of measurements. In between, the rooms tell what they write.
+	Every = time.Second
 	// measureShare bounds the time of measurements: the pause after one is at least that many times as long.
 	measureShare = 100
-	// diskReserve must stay free on the file system: room for a flush and a manifest.
-	diskReserve = 64 << 20
+	// reserve must stay free on the file system: room for a flush and a manifest.
+	reserve = 64 << 20
 	// greatestMargin is the largest share of the limit that writes leave to merges and ships.
 	greatestMargin = 4 << 30
 )
 
-// disk bounds the data folder. What counts is the size of its files, of the running merges and ships, and of
+// Disk bounds the data folder. What counts is the size of its files, of the running merges and ships, and of
 // the rows in memory, which a flush writes next to the journal: now, or after a kill, when they have been
 // replayed. Writes are refused while all that leaves less than a margin for merges and ships.
-type disk struct {
+type Disk struct {
 	fs       vfs.FS // nil: no bound
 	dir      string
 	limit    int64
 	used     atomic.Int64
 	told     atomic.Int64 // all bytes that wrote was told of
 	reserved atomic.Int64
-	buffered atomic.Pointer[func() int64] // bytes that a flush may write at most
+	Buffered atomic.Pointer[func() int64] // bytes that a flush may write at most
 	full     atomic.Pointer[error]
 	measures sync.Mutex // an older measurement must not replace a newer one
 	stop     context.CancelFunc
 	done     sync.WaitGroup
 }
 
-// watchDisk measures the folder at once, and then until close: each second, or less often if that takes long.
-func watchDisk(fs vfs.FS, dir string, limit int64, reg prometheus.Registerer) *disk {
+// Watch measures the folder at once, and then until close: each second, or less often if that takes long.
+func Watch(fs vfs.FS, dir string, limit int64, reg prometheus.Registerer) *Disk {
 	ctx, cancel := context.WithCancel(context.Background())
-	d := &disk{fs: fs, dir: dir, limit: limit, stop: cancel}
+	d := &Disk{fs: fs, dir: dir, limit: limit, stop: cancel}
 	f := promauto.With(reg)
 	f.NewGaugeFunc(prometheus.GaugeOpts{Name: "shale_disk_used_bytes", Help: "Size of the files in the data folder."},
 		func() float64 { return float64(d.used.Load()) })
 	f.NewGaugeFunc(prometheus.GaugeOpts{Name: "shale_disk_limit_bytes", Help: "Largest size of the data folder. Somewhat below it, writes are refused."},
 		func() float64 { return float64(limit) })
 	f.NewGaugeFunc(prometheus.GaugeOpts{Name: "shale_disk_reserved_bytes", Help: "Bytes of the data folder that are reserved for buffered rows and for running merges and ships."},
-		func() float64 { return float64(d.reserved.Load() + d.toFlush()) })
+		func() float64 { return float64(d.Reserved() + d.toFlush()) })
 	begun := time.Now()
-	d.measure()
+	d.Measure()
 	next := time.Now().Add(measureShare * time.Since(begun))
 	d.done.Go(func() {
-		tick := time.NewTicker(diskEvery)
+		tick := time.NewTicker(Every)
 		defer tick.Stop()
 		for {
 			select {
@@ -73,15 +73,15 @@ func watchDisk(fs vfs.FS, dir string, limit int64, reg prometheus.Registerer) *d
 				d.decide()
 				continue
 			}
-			d.measure()
+			d.Measure()
 			next = time.Now().Add(measureShare * time.Since(begun))
 		}
 	})
 	return d
 }
 
-// room returns an error of class transient while writes are refused.
-func (d *disk) room() error {
+// Room returns an error of class transient while writes are refused.
+func (d *Disk) Room() error {
 	if err := d.full.Load(); err != nil {
 		return *err
 	}
@@ -89,16 +89,16 @@ func (d *disk) room() error {
 }
 
 // toFlush returns the bytes that a flush may write at most.
-func (d *disk) toFlush() int64 {
-	if buffered := d.buffered.Load(); buffered != nil {
+func (d *Disk) toFlush() int64 {
+	if buffered := d.Buffered.Load(); buffered != nil {
 		return (*buffered)()
 	}
 	return 0
 }
 
-// roomToWrite returns an error of class transient unless that many bytes may be written besides those that
+// RoomToWrite returns an error of class transient unless that many bytes may be written besides those that
 // count already, with the margin left.
-func (d *disk) roomToWrite(bytes int64) error {
+func (d *Disk) RoomToWrite(bytes int64) error {
 	if d.fs == nil {
 		return nil
 	}
@@ -111,21 +111,24 @@ func (d *disk) roomToWrite(bytes int64) error {
 		bytes, used, d.limit, waiting, margin)}
 }
 
+// Reserved returns the bytes that are reserved.
+func (d *Disk) Reserved() int64 { return d.reserved.Load() }
+
 // Free returns how many bytes can be reserved.
-func (d *disk) Free() int64 {
+func (d *Disk) Free() int64 {
 	if d.fs == nil {
 		return math.MaxInt64
 	}
 	free := d.limit - d.used.Load() - d.toFlush() - d.reserved.Load()
 	if u, err := d.fs.GetDiskUsage(d.dir); err == nil {
-		free = min(free, int64(min(u.AvailBytes, math.MaxInt64))-diskReserve)
+		free = min(free, int64(min(u.AvailBytes, math.MaxInt64))-reserve)
 	}
 	return free
 }
 
 // Reserve returns an error of class transient unless the folder has room for that many bytes more. They count
 // until release is called.
-func (d *disk) Reserve(bytes int64) (release func(), err error) {
+func (d *Disk) Reserve(bytes int64) (release func(), err error) {
 	release = d.ReserveAnyway(bytes)
 	if free := d.Free(); free < 0 {
 		release()
@@ -137,22 +140,23 @@ func (d *disk) Reserve(bytes int64) (release func(), err error) {
 }
 
 // ReserveAnyway reserves bytes whether or not the folder has room for them. Writes leave them all the same.
-func (d *disk) ReserveAnyway(bytes int64) (release func()) {
+func (d *Disk) ReserveAnyway(bytes int64) (release func()) {
 	d.reserved.Add(bytes)
 	return sync.OnceFunc(func() { d.reserved.Add(-bytes) })
 }
 
 // Wrote counts bytes that were written since the last measurement.
-func (d *disk) Wrote(bytes int64) {
+func (d *Disk) Wrote(bytes int64) {
 	d.told.Add(bytes)
 	d.used.Add(bytes)
 }
 
-func (d *disk) measure() {
+// Measure measures the folder.
+func (d *Disk) Measure() {
 	d.measures.Lock()
 	defer d.measures.Unlock()
 	told := d.told.Load()
-	used, err := folderBytes(d.fs, d.dir)
+	used, err := FolderBytes(d.fs, d.dir)
 	if err != nil {
 		used = max(used, d.used.Load()) // perhaps no file descriptors: the last figure is better than none
 	}
@@ -163,12 +167,12 @@ func (d *disk) measure() {
 }
 
 // decide accepts or refuses writes until the next decision.
-func (d *disk) decide() {
-	full := d.roomToWrite(1)
+func (d *Disk) decide() {
+	full := d.RoomToWrite(1)
 	if full == nil {
-		if u, err := d.fs.GetDiskUsage(d.dir); err == nil && u.AvailBytes < diskReserve {
+		if u, err := d.fs.GetDiskUsage(d.dir); err == nil && u.AvailBytes < reserve {
 			full = &model.LimitError{Limit: "disk", Text: fmt.Sprintf(
-				"the file system of the data folder has %d bytes left, of which %d stay free; make room there", u.AvailBytes, diskReserve)}
+				"the file system of the data folder has %d bytes left, of which %d stay free; make room there", u.AvailBytes, reserve)}
 		}
 	}
 	if full == nil {
@@ -178,9 +182,9 @@ func (d *disk) decide() {
 	d.full.Store(&full)
 }
 
-// folderBytes adds up the sizes of the files below a folder, which may change meanwhile. With an error, the
+// FolderBytes adds up the sizes of the files below a folder, which may change meanwhile. With an error, the
 // sum is incomplete.
-func folderBytes(fs vfs.FS, dir string) (n int64, err error) {
+func FolderBytes(fs vfs.FS, dir string) (n int64, err error) {
 	names, err := fs.List(dir)
 	if errors.Is(err, os.ErrNotExist) {
 		return 0, nil
@@ -191,7 +195,7 @@ func folderBytes(fs vfs.FS, dir string) (n int64, err error) {
 		switch {
 		case statErr != nil: // deleted meanwhile
 		case info.IsDir():
-			below, belowErr := folderBytes(fs, path)
+			below, belowErr := FolderBytes(fs, path)
 			n, err = n+below, errors.Join(err, belowErr)
 		default:
 			n += info.Size()
@@ -200,21 +204,16 @@ func folderBytes(fs vfs.FS, dir string) (n int64, err error) {
 	return n, err
 }
 
-func (d *disk) close() {
+// Close ends the measurements.
+func (d *Disk) Close() {
 	d.stop()
 	d.done.Wait()
 }
 
-// roomToMerge reserves room on the disk to merge blocks of that many bytes. The result stays in the data
-// folder until it is in the bucket, which may be on the same disk, and the inputs are deleted later.
-func (e *Engine) roomToMerge(bytes int64) (release func(), err error) {
-	return e.o.Disk.Reserve(2 * bytes)
-}
-
-// partOfDisk bounds a size that has a default by a sixteenth of the data folder.
-func (e *Engine) partOfDisk(size int64) int64 {
-	if e.o.Disk.fs == nil {
+// Part bounds a size that has a default by a sixteenth of the data folder.
+func (d *Disk) Part(size int64) int64 {
+	if d.fs == nil {
 		return size
 	}
-	return max(1<<20, min(size, e.o.Disk.limit/16))
+	return max(1<<20, min(size, d.limit/16))
 }

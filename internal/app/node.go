@@ -1,0 +1,92 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/shaledb/shale/internal/bucket"
+	"github.com/shaledb/shale/internal/bucket/location"
+	"github.com/shaledb/shale/internal/config"
+	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/catalog"
+	"github.com/shaledb/shale/internal/store/topics"
+)
+
+// node is what the roles of one process share.
+type node struct {
+	o        *Options
+	config   *config.Config
+	registry *prometheus.Registry
+	log      *slog.Logger
+	tenants  *tenantBook
+	servers  *servers
+	// open is the engine that the pages of administration ask; a role with one stores it there.
+	open *atomic.Pointer[Engine]
+
+	// start sets the rest.
+
+	fs      vfs.FS
+	dataDir string
+	bucket  bucket.Bucket
+	where   location.Location
+	seed    model.KeySeed
+	// epochs are the topics that carry writes, or have; the last one takes them.
+	epochs []topics.Epoch
+	lock   io.Closer // of the data folder; nil: no role uses it
+}
+
+// start checks the bucket and reads what it says about the installation.
+func (n *node) start(ctx context.Context) (err error) {
+	if n.fs, n.dataDir, err = n.o.disk(); err != nil {
+		return err
+	}
+	var check func(context.Context) error
+	if n.bucket, n.where, check, err = openBucket(n.o, n.fs, n.registry); err != nil {
+		return err
+	}
+	if err := check(ctx); err != nil {
+		return err
+	}
+	if n.seed, err = catalog.EnsureSeed(ctx, n.bucket); err != nil {
+		return err
+	}
+	if n.epochs, err = topics.List(ctx, n.bucket); err != nil {
+		return err
+	}
+	return nil
+}
+
+// topic returns the epoch that takes writes. kafka.topic must be its name.
+func (n *node) topic() (*topics.Epoch, error) {
+	e := topics.Latest(n.epochs)
+	switch want := n.config.Kafka.Topic; {
+	case e == nil:
+		return nil, fmt.Errorf("%w: the bucket records no topic; shale kafka create makes one, and shale kafka adopt records one", model.ErrInvalid)
+	case e.Topic != want:
+		return nil, fmt.Errorf("%w: kafka.topic: the bucket records topic %s as epoch %d, not %s; shale kafka adopt begins to use another one",
+			model.ErrInvalid, e.Topic, e.Number, want)
+	}
+	return e, nil
+}
+
+// useDisk takes the data folder, for roles that keep files.
+func (n *node) useDisk() (err error) {
+	if n.lock == nil {
+		n.lock, err = lockFolder(n.fs, n.dataDir)
+	}
+	return err
+}
+
+func (n *node) close() (err error) {
+	if n.lock != nil {
+		err = n.lock.Close()
+		n.lock = nil
+	}
+	return err
+}

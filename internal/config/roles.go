@@ -1,0 +1,139 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// The roles of a process.
+const (
+	RoleAll     = "all"
+	RoleGateway = "gateway"
+	RoleIngest  = "ingest"
+	RoleQuery   = "query"
+	RoleCompact = "compact"
+)
+
+// partitionsSetting is a setting of roles that has Kafka's prefix.
+const partitionsSetting = "kafka.partitions"
+
+// Roles has the settings of processes that have not the role all.
+type Roles struct {
+	Partitions   string        `name:"kafka.partitions" default:"" placeholder:"N-M,..." help:"Partitions of kafka.topic that this process ingests, such as 0-7 or 0,2,4-7: each belongs to one process with the role ingest. Other roles do not use it."`
+	Ingesters    string        `name:"ingesters" default:"" placeholder:"HOST:PORT,..." help:"Where the role query asks for what is not in the bucket yet: http-listen of each process with the role ingest, separated by commas. dns+HOST:PORT stands for all addresses of a name."`
+	Gateways     int           `name:"gateways" type:"count" default:"1" placeholder:"N" min:"1" max:"10000" help:"How many processes with the role gateway share the writes. Each grants a tenant its part of the limits on rates."`
+	LabelRefresh time.Duration `name:"label-refresh" type:"time" default:"1h" placeholder:"TIME" min:"1m" max:"1d" help:"How often a gateway sends the labels of an active series to Kafka. The new owner of a partition reads the labels of this time from the bucket, so all processes must have the same value."`
+}
+
+// RoleList returns the roles of the process.
+func (c *Config) RoleList() []string { return list(c.Role) }
+
+// Has reports whether the process has a role by name. The role all is only itself.
+func (c *Config) Has(role string) bool { return slices.Contains(c.RoleList(), role) }
+
+// IngesterList returns the addresses of ingesters.
+func (r *Roles) IngesterList() []string { return list(r.Ingesters) }
+
+// PartitionList returns the partitions of this process, ascending.
+func (r *Roles) PartitionList() ([]int32, error) {
+	var all []int32
+	for _, part := range list(r.Partitions) {
+		first, last, isRange := strings.Cut(part, "-")
+		if !isRange {
+			last = first
+		}
+		from, err := strconv.ParseUint(first, 10, 16)
+		to, err2 := strconv.ParseUint(last, 10, 16)
+		if err != nil || err2 != nil || to < from {
+			return nil, fmt.Errorf("%q is neither a partition nor a range of them; write 3, 0-7 or 0,2,4-7", part)
+		}
+		for p := from; p <= to; p++ {
+			all = append(all, int32(p))
+		}
+	}
+	slices.Sort(all)
+	for i := 1; i < len(all); i++ {
+		if all[i] == all[i-1] {
+			return nil, fmt.Errorf("partition %d is named twice", all[i])
+		}
+	}
+	return all, nil
+}
+
+// list splits a list at commas.
+func list(s string) (all []string) {
+	for x := range strings.SplitSeq(s, ",") {
+		if x = strings.TrimSpace(x); x != "" {
+			all = append(all, x)
+		}
+	}
+	return all
+}
+
+// rolesRules returns the rules for the settings of roles.
+func rolesRules() []rule {
+	return []rule{
+		{"role", roleRule},
+		{partitionsSetting, func(c *Config) error {
+			_, err := c.Roles.PartitionList()
+			return err
+		}},
+		{"ingesters", func(c *Config) error {
+			for _, a := range c.Roles.IngesterList() {
+				if err := peerAddress(a); err != nil {
+					return err
+				}
+			}
+			return nil
+		}},
+	}
+}
+
+// peerAddress checks the address of another process, or the name of several.
+func peerAddress(a string) error {
+	host, port, err := net.SplitHostPort(strings.TrimPrefix(a, "dns+"))
+	if n, err2 := strconv.ParseUint(port, 10, 16); err != nil || err2 != nil || host == "" || n == 0 {
+		return fmt.Errorf("%q is not an address; write HOST:PORT, or dns+HOST:PORT for all addresses of a name", a)
+	}
+	return nil
+}
+
+// roleRule refuses roles that do not exist, and those that lack what they need.
+func roleRule(c *Config) error {
+	all := c.RoleList()
+	if len(all) == 0 {
+		return notEmpty("")
+	}
+	for i, r := range all {
+		switch r {
+		case RoleAll:
+			if len(all) > 1 {
+				return errors.New("all stands alone: it needs no other role")
+			}
+			return nil
+		case RoleGateway, RoleIngest, RoleQuery, RoleCompact:
+		default:
+			return fmt.Errorf("%q is unknown; there are all, gateway, ingest, query and compact", r)
+		}
+		if slices.Contains(all[:i], r) {
+			return fmt.Errorf("%s is named twice", r)
+		}
+		if r != RoleCompact && len(c.Kafka.Connection().Brokers) == 0 {
+			return fmt.Errorf("%s requires kafka.brokers", r)
+		}
+	}
+	switch {
+	case c.Bucket == "":
+		return errors.New("bucket must be set: all roles share it, and the default is a folder of this process alone")
+	case c.Has(RoleIngest) && c.Roles.Partitions == "":
+		return errors.New("ingest requires kafka.partitions")
+	case c.Has(RoleQuery) && len(c.Roles.IngesterList()) == 0:
+		return errors.New("query requires ingesters")
+	}
+	return nil
+}
