@@ -140,13 +140,13 @@ func (h *head) ship(ctx context.Context, c *catalog.Catalog, s *store, now int64
 		next := catalog.Ship{Blocks: blocks[:n], Covered: []catalog.Coverage{{
 			Node: node, Epoch: epoch, From: h.covered + 1, To: h.seq(now), Appended: now,
 		}}}
-		err := c.Ship(ctx, next, func(ctx context.Context, id string) error {
+		reached, err := c.Ship(ctx, next, func(ctx context.Context, id string) error {
 			return s.Put(ctx, catalog.ObjectName(id), bodies[id], bodies[id].bytes())
 		})
 		if err != nil {
 			return ships, errors.Join(err, ctx.Err())
 		}
-		h.covered = c.Covered(node, epoch).To
+		h.covered = reached[0].To
 		blocks, stubs = blocks[n:], stubs[n:]
 		ships++
 	}

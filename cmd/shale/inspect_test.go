@@ -87,7 +87,7 @@ func bucketOfOne(t *testing.T, block catalog.Block, write func(t *testing.T, nam
 	block.KeyMin = partLabels().Key(seed, block.Signal)
 	block.KeyMax = block.KeyMin
 	ship := catalog.Ship{Blocks: []catalog.Block{block}, Covered: []catalog.Coverage{{Node: "n1", Epoch: 3, From: 1, To: 9}}}
-	if err := c.Ship(t.Context(), ship, func(context.Context, string) error { return nil }); err != nil {
+	if _, err := c.Ship(t.Context(), ship, func(context.Context, string) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 	return dir, block, name

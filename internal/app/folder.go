@@ -75,8 +75,8 @@ func resolved(path string) string {
 // rows may be missing, and deleted ones may come back.
 func (e *Engine) checkAge() error {
 	covered := e.head.Covered()
-	shipped := e.catalog.Covered(e.head.Journal())
-	if e.shipper.Resume(shipped.To); shipped.To > covered {
+	shipped := e.catalog.Progress(e.head.Journal())
+	if e.shipper.Resume(shipped); shipped.To > covered {
 		return fmt.Errorf("%s: %w: it is an older copy: its parts cover the journal up to record %d, and ships in the bucket up to record %d",
 			e.o.FS.PathJoin(e.o.DataDir, "head", "MANIFEST"), model.ErrCorrupt, covered, shipped.To)
 	}

@@ -6,8 +6,12 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/shaledb/shale/internal/bucket"
 	"github.com/shaledb/shale/internal/journal/kafka"
@@ -29,7 +33,7 @@ type Options struct {
 	Metrics   *kafka.ReaderMetrics
 
 	// Head has the file system, the folder, the seed and the bounds of the head. What is in the folder is
-	// deleted. Node, Epoch and Shipper are set here.
+	// deleted. Node, Epoch and Shipper are set here, and its metrics get the label "partition".
 	Head    head.Options
 	Bucket  bucket.Bucket
 	Catalog *catalog.Catalog
@@ -40,6 +44,17 @@ type Options struct {
 	// Drain bounds the last ship, once Run has been told to end (60 s).
 	Drain  time.Duration
 	Logger *slog.Logger
+
+	// open opens the reader, except in tests.
+	open func(ctx context.Context, o kafka.ReaderOptions) (reader, error)
+}
+
+// reader is a [kafka.Reader].
+type reader interface {
+	Read(ctx context.Context, fn func(*kafka.Record) error) error
+	Next() int64
+	End() int64
+	Close()
 }
 
 // Partition is one partition on this machine.
@@ -47,13 +62,17 @@ type Partition struct {
 	o       Options
 	epoch   topics.Epoch
 	node    string
-	reader  *kafka.Reader
+	reader  reader
 	head    *head.Head
 	shipper *ship.Shipper
+	metrics *registrations
 	unknown []uint32
 
-	// shipping is held during a ship.
-	shipping sync.Mutex
+	// overtaken ends, with the reason, when another life has shipped the partition.
+	overtaken context.Context
+	overtake  context.CancelCauseFunc
+	// next and end are those of the reader after its last read.
+	next, end atomic.Int64
 }
 
 // Open finds where the partition goes on, and opens an empty head there.
@@ -71,6 +90,9 @@ func Open(ctx context.Context, o Options) (_ *Partition, err error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
+	if o.open == nil {
+		o.open = func(ctx context.Context, o kafka.ReaderOptions) (reader, error) { return kafka.OpenReader(ctx, o) }
+	}
 	p := &Partition{o: o, epoch: *last, node: topics.Node(o.Partition)}
 	if err := o.Catalog.Refresh(ctx); err != nil {
 		return nil, err
@@ -78,11 +100,12 @@ func Open(ctx context.Context, o Options) (_ *Partition, err error) {
 	if err := p.parentsClosed(); err != nil {
 		return nil, err
 	}
-	covered := o.Catalog.Covered(p.node, last.Number).To
+	shipped := o.Catalog.Progress(p.node, last.Number)
 	// Nothing before its begin belongs to Shale, so it counts as covered.
-	begin := max(covered, uint64(last.Begins[o.Partition]))
-	p.shipper = ship.New(ship.Options{FS: o.Head.FS, Bucket: o.Bucket, Catalog: o.Catalog, InBucket: true, Life: o.Life})
-	p.shipper.Resume(covered)
+	begin := max(shipped.To, uint64(last.Begins[o.Partition]))
+	p.overtaken, p.overtake = context.WithCancelCause(context.Background())
+	p.shipper = ship.New(ship.Options{FS: o.Head.FS, Bucket: o.Bucket, Catalog: o.Catalog, InBucket: true, Life: o.Life, Stale: p.overtake})
+	p.shipper.Resume(shipped)
 
 	// The rows of an older head are in the bucket or in Kafka, and which of them is not known.
 	if err := o.Head.FS.RemoveAll(o.Head.Dir); err != nil {
@@ -90,17 +113,24 @@ func Open(ctx context.Context, o Options) (_ *Partition, err error) {
 	}
 	h := o.Head
 	h.Node, h.Epoch, h.Shipper = p.node, last.Number, p.shipper
+	p.metrics = register(h.Registerer, prometheus.Labels{"partition": strconv.Itoa(int(o.Partition))})
+	h.Registerer = p.metrics
 	if p.head, err = head.Open(ctx, h); err != nil {
+		p.metrics.end()
 		return nil, err
 	}
 	if err = p.head.Advance(ctx, begin); err == nil {
-		p.reader, err = kafka.OpenReader(ctx, kafka.ReaderOptions{
+		p.reader, err = o.open(ctx, kafka.ReaderOptions{
 			Connection: o.Connection, Topic: last.Topic, TopicID: last.ID, Partition: o.Partition, From: topics.Offset(begin), MaxBytes: o.ReadBytes, Metrics: o.Metrics,
 		})
 	}
 	if err != nil {
-		return nil, errors.Join(err, p.head.Close())
+		err = errors.Join(err, p.head.Close())
+		p.metrics.end()
+		return nil, err
 	}
+	p.next.Store(p.reader.Next())
+	p.end.Store(-1)
 	p.head.Start()
 	return p, nil
 }
@@ -156,7 +186,7 @@ func (p *Partition) apply(r *kafka.Record) error {
 		}
 	}
 	var err error
-	if p.unknown, err = p.head.Resolve(b, p.unknown[:0]); err != nil {
+	if p.unknown, err = p.head.ResolveDurable(b, p.unknown[:0]); err != nil {
 		return &kafka.PoisonError{Topic: p.epoch.Topic, Partition: p.o.Partition, Offset: r.Offset, Err: err}
 	}
 	missing := 0
@@ -169,31 +199,18 @@ func (p *Partition) apply(r *kafka.Record) error {
 	if missing > 0 {
 		return &UnlabelledError{p.epoch.Topic, p.o.Partition, r.Offset, one, missing}
 	}
-	p.head.Apply(topics.Sequence(r.Offset), b)
+	if !p.head.Apply(topics.Sequence(r.Offset), b) {
+		return fmt.Errorf("%w: the partition ends", model.ErrClosed) // the next owner reads the record
+	}
 	return nil
 }
 
-// Ship takes all rows to the bucket, and records up to which offset.
-func (p *Partition) Ship(ctx context.Context) error {
-	p.shipping.Lock()
-	defer p.shipping.Unlock()
-	if err := p.head.Ship(ctx); err != nil {
-		return err
-	}
-	// Batches without rows are shipped too, or else Kafka would delete what counts as missing.
-	node, epoch := p.head.Journal()
-	if covered := p.head.Covered(); covered > p.shipper.Covered() && !p.head.Unshipped(covered) {
-		return p.shipper.Ship(ctx, &head.Ship{Node: node, Epoch: epoch, Covered: covered})
-	}
-	return nil
-}
+// Ship takes all rows to the bucket, and records up to which offset. Batches without rows count too, or else
+// Kafka would delete what counts as missing.
+func (p *Partition) Ship(ctx context.Context) error { return p.head.ShipCovered(ctx) }
 
 // Shipped returns the first offset that the bucket does not have, as far as this process knows.
-func (p *Partition) Shipped() int64 {
-	p.shipping.Lock()
-	defer p.shipping.Unlock()
-	return topics.Offset(p.shipper.Covered())
-}
+func (p *Partition) Shipped() int64 { return topics.Offset(p.shipper.Covered()) }
 
 // readPause is the wait after an error of Kafka that may pass.
 const readPause = time.Second
@@ -204,6 +221,9 @@ const readPause = time.Second
 func (p *Partition) Run(ctx context.Context) error {
 	reading, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
+	// A batch may wait for room that no flush makes, as on a full disk. Whoever goes on reads it again.
+	defer context.AfterFunc(reading, p.head.Shut)()
+	defer context.AfterFunc(p.overtaken, func() { stop(context.Cause(p.overtaken)) })()
 	var ships sync.WaitGroup
 	ships.Go(func() {
 		tick := time.NewTicker(p.o.ShipEvery)
@@ -214,20 +234,17 @@ func (p *Partition) Run(ctx context.Context) error {
 				return
 			case <-tick.C:
 			}
-			if err := p.Ship(reading); errors.Is(err, catalog.ErrStale) {
-				p.head.Shut() // Apply may wait for room that no ship will make
-				stop(err)
-				return
-			} else if err != nil && reading.Err() == nil {
+			if err := p.Ship(reading); err != nil && p.overtaken.Err() == nil && reading.Err() == nil {
 				p.o.Logger.Error("cannot ship a partition; trying again later", "partition", p.o.Partition, "err", err)
 			}
 		}
 	})
 	err := p.read(reading)
 	stop(nil)
+	p.head.Rest() // a ship in the background would keep the last one waiting, for as long as the bucket is away
 	ships.Wait()
-	if stale := context.Cause(reading); errors.Is(stale, catalog.ErrStale) {
-		return stale
+	if p.overtaken.Err() != nil {
+		return context.Cause(p.overtaken)
 	}
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.o.Drain)
 	defer cancel()
@@ -238,6 +255,8 @@ func (p *Partition) Run(ctx context.Context) error {
 func (p *Partition) read(ctx context.Context) error {
 	for ctx.Err() == nil {
 		err := p.reader.Read(ctx, p.apply)
+		p.next.Store(p.reader.Next())
+		p.end.Store(p.reader.End())
 		switch {
 		case err == nil:
 		case ctx.Err() != nil:
@@ -256,11 +275,17 @@ func (p *Partition) read(ctx context.Context) error {
 	return nil
 }
 
-// Next returns the offset of the first record that was not applied. It is called while Run does not run.
-func (p *Partition) Next() int64 { return p.reader.Next() }
+// Next returns the offset of the first record that was not applied.
+func (p *Partition) Next() int64 { return p.next.Load() }
+
+// End returns the offset after the last record of the partition, as far as it is known; -1: it is not.
+func (p *Partition) End() int64 { return p.end.Load() }
 
 // Close ends the partition and leaves its folder. It is called after Run.
 func (p *Partition) Close() error {
 	p.reader.Close()
-	return p.head.Close()
+	err := p.head.Close()
+	p.metrics.end()
+	p.overtake(nil)
+	return err
 }

@@ -101,7 +101,10 @@ func ship(t fataler, c *Catalog, b Block) {
 }
 
 // commitBlock commits a block whose object is complete.
-func commitBlock(c *Catalog, b Block) error { return c.commitShip(ctx, shipOf(c, b)) }
+func commitBlock(c *Catalog, b Block) error {
+	_, err := c.commitShip(ctx, shipOf(c, b))
+	return err
+}
 
 // shipOf is a ship of blocks, as the next one of the journal that all tests share.
 func shipOf(c *Catalog, blocks ...Block) *Ship {
@@ -262,7 +265,7 @@ func TestOpenErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	data := good
-	if good, err = unsealed(data); err != nil {
+	if good, err = Unseal(data); err != nil {
 		t.Fatal(err)
 	}
 	change := func(old, new string) string {
@@ -297,7 +300,7 @@ func TestOpenErrors(t *testing.T) {
 		"stranger": {"catalog/notes.txt", "hello", model.ErrCorrupt},
 	} {
 		b := memory(t)
-		put(t, b, test.name, string(sealed([]byte(test.data))))
+		put(t, b, test.name, string(Seal([]byte(test.data))))
 		if _, err := Open(ctx, b, Options{}); !errors.Is(err, test.class) || !strings.Contains(err.Error(), test.name) {
 			t.Errorf("%s: %v", what, err)
 		}

@@ -53,7 +53,7 @@ func putCollected(ctx context.Context, b bucket.Bucket, now int64, rs []*commit,
 	if err != nil {
 		return fmt.Errorf("%w: list of collected records: %v", model.ErrInvalid, err)
 	}
-	_, err = b.PutIfAbsent(ctx, fmt.Sprintf("%s%0*d-%s.json", collectedPrefix, timeDigits, max(0, l.Collected), nonce()), sealed(append(data, '\n')))
+	_, err = b.PutIfAbsent(ctx, fmt.Sprintf("%s%0*d-%s.json", collectedPrefix, timeDigits, max(0, l.Collected), nonce()), Seal(append(data, '\n')))
 	return err
 }
 

@@ -19,11 +19,12 @@ func TestShip(t *testing.T) {
 	c := open(t, b, nil)
 	uploads := 0
 	ship := func(c *Catalog, id string, err error) error {
-		return c.Ship(ctx, *shipOf(c, block(id, 0, 1)), func(context.Context, string) error {
+		_, err = c.Ship(ctx, *shipOf(c, block(id, 0, 1)), func(context.Context, string) error {
 			uploads++
 			put(t, b, ObjectName(id), "x")
 			return err
 		})
+		return err
 	}
 	broken := fmt.Errorf("%w: broken", model.ErrTransient)
 	if err := ship(c, "a", broken); !errors.Is(err, broken) || len(c.Live()) != 0 {

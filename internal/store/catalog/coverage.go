@@ -32,17 +32,28 @@ func (v *Coverage) journal() journal { return journal{v.Node, v.Epoch} }
 
 // Covered returns what the last ship of a journal covers. To is 0 if there is none.
 func (c *Catalog) Covered(node string, epoch uint64) Coverage {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.coverage(journal{node, epoch})
+	return c.Progress(node, epoch).Coverage
 }
 
-// coverage returns what the last ship of a journal covers. mu must be held.
-func (c *Catalog) coverage(j journal) Coverage {
+// Progress says how far a journal is shipped, and by what.
+type Progress struct {
+	Coverage
+	Ship uint64 // the number of the last ship of the journal; 0: there is none
+}
+
+// Progress returns how far a journal is shipped.
+func (c *Catalog) Progress(node string, epoch uint64) Progress {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.progress(journal{node, epoch})
+}
+
+// progress returns how far a journal is shipped. mu must be held.
+func (c *Catalog) progress(j journal) Progress {
 	if r := c.covered[j]; r != nil {
-		return *r.coverage(j)
+		return Progress{*r.coverage(j), r.ship}
 	}
-	return Coverage{Node: j.node, Epoch: j.epoch, From: 1}
+	return Progress{Coverage: Coverage{Node: j.node, Epoch: j.epoch, From: 1}}
 }
 
 // coverage returns the entry of a journal, or nil.

@@ -203,7 +203,7 @@ func TestEnsureSeed(t *testing.T) {
 		``: model.ErrCorrupt,
 	} {
 		b := memory(t)
-		put(t, b, "seed", string(sealed([]byte(data))))
+		put(t, b, "seed", string(Seal([]byte(data))))
 		if got, err := EnsureSeed(ctx, b); !errors.Is(err, class) || err == nil && got != 0xff {
 			t.Errorf("%s: %x, %v", data, got, err)
 		}
@@ -227,14 +227,14 @@ func FuzzParseRecord(f *testing.F) {
 		if err != nil {
 			f.Fatal(err)
 		}
-		body, err := unsealed(data)
+		body, err := Unseal(data)
 		if err != nil {
 			f.Fatal(err)
 		}
 		f.Add(body)
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		data := sealed(body)
+		data := Seal(body)
 		var named struct{ ID string }
 		_ = json.Unmarshal(body, &named)
 		r, err := parseRecord(recordName(named.ID), data)
@@ -264,7 +264,7 @@ func TestBadShips(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	body, err := unsealed(data)
+	body, err := Unseal(data)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -290,7 +290,7 @@ func TestBadShips(t *testing.T) {
 		if changed == string(body) {
 			t.Fatalf("%s: there is no %s", what, test.old)
 		}
-		if _, err := parseRecord(recordName(test.id), sealed([]byte(changed))); !errors.Is(err, model.ErrCorrupt) {
+		if _, err := parseRecord(recordName(test.id), Seal([]byte(changed))); !errors.Is(err, model.ErrCorrupt) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

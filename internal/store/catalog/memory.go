@@ -113,7 +113,7 @@ func (c *Catalog) checked(ctx context.Context, empty bool) (int64, error) {
 func (c *Catalog) noteChecked(ctx context.Context, at int64) {
 	data, err := json.Marshal(checkedRecord{checkedVersion, at})
 	if err == nil {
-		data = sealed(append(data, '\n'))
+		data = Seal(append(data, '\n'))
 		err = c.memory.Put(ctx, checkedName, strings.NewReader(string(data)), int64(len(data)))
 	}
 	c.forgets(err)
@@ -165,7 +165,7 @@ func (c *Catalog) rememberOrphans(ctx context.Context) {
 	c.mu.Unlock()
 	data, err := json.Marshal(orphansRecord{orphansVersion, since})
 	if err == nil {
-		data = sealed(append(data, '\n'))
+		data = Seal(append(data, '\n'))
 		err = c.memory.Put(ctx, orphansName, strings.NewReader(string(data)), int64(len(data)))
 	}
 	c.forgets(err)

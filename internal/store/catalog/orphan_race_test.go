@@ -120,7 +120,8 @@ func TestCommitDuringCollection(t *testing.T) {
 			now += int64(10 * time.Hour)
 			attempt := func() error {
 				if !merges {
-					return other.Ship(ctx, *shipOf(other, block("x", 5, 6)), func(context.Context, string) error { put(t, b, ObjectName("x"), "block x"); return nil })
+					_, err := other.Ship(ctx, *shipOf(other, block("x", 5, 6)), func(context.Context, string) error { put(t, b, ObjectName("x"), "block x"); return nil })
+					return err
 				}
 				done, err := other.Uploading(ctx, "x")
 				if err != nil {
@@ -171,7 +172,7 @@ func TestClaimOfDeadCollector(t *testing.T) {
 	put(t, b, claimName("x"), "x")
 	upload := func(context.Context, string) error { put(t, b, ObjectName("x"), "block x"); return nil }
 	for range 2 {
-		if err := c.Ship(ctx, *shipOf(c, block("x", 5, 6)), upload); !errors.Is(err, model.ErrTransient) || !strings.Contains(err.Error(), claimMark) {
+		if _, err := c.Ship(ctx, *shipOf(c, block("x", 5, 6)), upload); !errors.Is(err, model.ErrTransient) || !strings.Contains(err.Error(), claimMark) {
 			t.Fatalf("at once: %v", err)
 		}
 	}
@@ -181,7 +182,7 @@ func TestClaimOfDeadCollector(t *testing.T) {
 	for name := range c.claims["x"] {
 		c.claims["x"][name] = time.Now().Add(-claimedFor)
 	}
-	if err := c.Ship(ctx, *shipOf(c, block("x", 5, 6)), upload); err != nil {
+	if _, err := c.Ship(ctx, *shipOf(c, block("x", 5, 6)), upload); err != nil {
 		t.Fatalf("later: %v", err)
 	}
 	if err := c.giveWay(ctx, []string{"x"}); err != nil || len(c.claims) > 0 {
@@ -198,11 +199,11 @@ func TestStaleMarkers(t *testing.T) {
 	upload := func(context.Context, string) error { put(t, b, ObjectName("x"), "block x"); return nil }
 	away := func(context.Context, string) error { return model.ErrTransient }
 	for range 2 {
-		if err := c.Ship(ctx, *shipOf(c, block("x", 5, 6)), away); err == nil {
+		if _, err := c.Ship(ctx, *shipOf(c, block("x", 5, 6)), away); err == nil {
 			t.Fatal("no error")
 		}
 	}
-	if err := c.Ship(ctx, *shipOf(c, block("x", 5, 6)), upload); err != nil {
+	if _, err := c.Ship(ctx, *shipOf(c, block("x", 5, 6)), upload); err != nil {
 		t.Fatal(err)
 	}
 	if got := objectsBelow(t, b, uploadPrefix); len(got) > 0 || len(c.markers) > 0 {

@@ -126,7 +126,7 @@ func (c *commit) encode() ([]byte, error) {
 		r.Deletion = e
 	}
 	data, err := json.MarshalIndent(&r, "", "  ")
-	return sealed(append(data, '\n')), err
+	return Seal(append(data, '\n')), err
 }
 
 func entryOf(b *Block) blockEntry {
@@ -146,7 +146,7 @@ func entryOf(b *Block) blockEntry {
 // parse reads an object: a checksum, and JSON with a version. An unknown version is an error of class
 // invalid, all other damage is of class corrupt.
 func parse(name string, data []byte, version int, into any) error {
-	data, err := unsealed(data)
+	data, err := Unseal(data)
 	if err != nil {
 		return fmt.Errorf("%s: %w: %v", name, model.ErrCorrupt, err)
 	}

@@ -68,7 +68,7 @@ func storedSeed(seed model.KeySeed) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w: %v", seedName, model.ErrInvalid, err)
 	}
-	return sealed(append(data, '\n')), nil
+	return Seal(append(data, '\n')), nil
 }
 
 // Seed returns the key seed of the bucket, or bucket.ErrNotFound.

@@ -19,6 +19,13 @@ type Ship struct {
 	// Covered has an entry for each journal that the ship goes on with, at least one.
 	Covered []Coverage
 	Skipped []Skip
+
+	// Life names the shipper of a journal that several may take for theirs, at the same time or one after the
+	// other. Then the ship covers one journal, and After is the number of its last ship that the life knows of.
+	// The ship is stale if another life has shipped since, even if that moved no coverage. Empty: the coverage
+	// alone tells, and all ships of this process are those of one life.
+	Life  string
+	After uint64
 }
 
 // ErrStale says that another process ships the journal. What this one holds is in the bucket already, or will
@@ -42,39 +49,44 @@ const (
 // the object, and then writes the record. Blocks that were committed before are left out, even if they are
 // hidden by now. After an error of class transient the commit may have happened or not. Then call Ship again
 // with the same From and the same blocks, and with more if need be.
-func (c *Catalog) Ship(ctx context.Context, s Ship, upload func(ctx context.Context, id string) error) error {
+// It returns how far each journal is shipped by its record, or by an earlier one of the life that has it all.
+func (c *Catalog) Ship(ctx context.Context, s Ship, upload func(ctx context.Context, id string) error) ([]Progress, error) {
 	if len(s.Covered) == 0 {
-		return fmt.Errorf("catalogue: ship: %w: the ship covers no journal", model.ErrInvalid)
+		return nil, fmt.Errorf("catalogue: ship: %w: the ship covers no journal", model.ErrInvalid)
+	}
+	if s.Life != "" && len(s.Covered) > 1 {
+		return nil, fmt.Errorf("catalogue: ship: %w: a life ships one journal, and the ship covers %d", model.ErrInvalid, len(s.Covered))
 	}
 	s.Blocks = completed(s.Blocks)
 	if err := c.Poll(ctx); err != nil {
-		return err
+		return nil, err
 	}
-	if _, err := c.nextShip(&s, ""); err != nil { // before the uploads
-		return fmt.Errorf("catalogue: ship: %w", err)
+	if _, _, err := c.nextShip(&s, ""); err != nil { // before the uploads
+		return nil, fmt.Errorf("catalogue: ship: %w", err)
 	}
 	began := time.Now()
 	if left := c.uncommitted(s.Blocks); len(left) > 0 {
 		done, err := c.Uploading(ctx, left...)
 		if err != nil {
-			return fmt.Errorf("catalogue: announce the upload of %s: %w", brief(left), err)
+			return nil, fmt.Errorf("catalogue: announce the upload of %s: %w", brief(left), err)
 		}
 		defer done()
 		for _, id := range left {
 			if err := upload(ctx, id); err != nil {
-				return fmt.Errorf("catalogue: upload %s: %w", id, err)
+				return nil, fmt.Errorf("catalogue: upload %s: %w", id, err)
 			}
 		}
 	}
 	// The monotonic clock stops while the machine sleeps; the wall clock does not.
 	if now := time.Now(); now.Sub(began) > maxUpload || now.Round(0).Sub(began.Round(0)) > maxUpload {
-		return fmt.Errorf("catalogue: ship: %w: the upload took longer than %s", model.ErrTransient, maxUpload)
+		return nil, fmt.Errorf("catalogue: ship: %w: the upload took longer than %s", model.ErrTransient, maxUpload)
 	}
-	if err := c.commitShip(ctx, &s); err != nil {
-		return fmt.Errorf("catalogue: ship: %w", err)
+	shipped, err := c.commitShip(ctx, &s)
+	if err != nil {
+		return nil, fmt.Errorf("catalogue: ship: %w", err)
 	}
 	c.endUploads(ctx, s.Blocks)
-	return nil
+	return shipped, nil
 }
 
 func completed(blocks []Block) []Block {
@@ -109,65 +121,78 @@ func (c *Catalog) endUploads(ctx context.Context, blocks []Block) {
 }
 
 // commitShip writes the record of a ship under the next free number. The objects must be complete.
-func (c *Catalog) commitShip(ctx context.Context, s *Ship) error {
+func (c *Catalog) commitShip(ctx context.Context, s *Ship) ([]Progress, error) {
 	c.commits.Lock()
 	defer c.commits.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, commitWithin)
 	defer cancel()
 	c.attempts++
-	attempt := fmt.Sprintf("%s/%s/%d", s.Covered[0].Node, c.boot, c.attempts)
+	attempt := fmt.Sprintf("%s%s%d", s.Covered[0].Node, c.by(s), c.attempts)
 	for round := range commitRounds {
 		if round > 0 {
 			select {
 			case <-time.After(pauseLeast + rand.N(pauseMost-pauseLeast)):
 			case <-ctx.Done():
-				return fmt.Errorf("%w: %w", model.ErrTransient, ctx.Err())
+				return nil, fmt.Errorf("%w: %w", model.ErrTransient, ctx.Err())
 			}
 		}
 		// A listing, as the record of the next number may have been collected: a GET does not tell.
 		if err := c.Refresh(ctx); err != nil {
-			return err
+			return nil, err
 		}
-		r, err := c.nextShip(s, attempt)
+		r, shipped, err := c.nextShip(s, attempt)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if r == nil { // an earlier attempt was successful, and its response was lost
 			c.metrics.ships.WithLabelValues(shipLostAck).Inc()
-			return nil
+			return shipped, nil
 		}
 		if done, err := c.createShip(ctx, r); done || err != nil {
-			return err
+			return shipped, err
 		}
 	}
-	return fmt.Errorf("%w: other processes were faster %d times", model.ErrTransient, commitRounds)
+	return nil, fmt.Errorf("%w: other processes were faster %d times", model.ErrTransient, commitRounds)
 }
 
-// nextShip returns the next record for what of a ship has no record yet, or nil if that is nothing.
-func (c *Catalog) nextShip(s *Ship, attempt string) (*commit, error) {
+// by is the middle of the attempts of this process, or of a life in it.
+func (c *Catalog) by(s *Ship) string { return "/" + strings.TrimSuffix(c.boot+"."+s.Life, ".") + "/" }
+
+// fits reports whether a journal is where its shipper believes it to be.
+func (c *Catalog) fits(s *Ship, v *Coverage) bool {
+	last := c.progress(v.journal())
+	// An attempt of this process may have been successful without its knowledge.
+	mine := last.Ship > 0 && strings.Contains(c.covered[v.journal()].attempt, c.by(s))
+	if s.Life == "" {
+		return last.To+1 == v.From || mine && last.From == v.From
+	}
+	return last.Ship == s.After && last.To+1 == v.From || mine && last.Ship > s.After
+}
+
+// nextShip returns the next record for what of a ship has no record yet, or nil if that is nothing. It also
+// returns how far the journals are shipped with the record.
+func (c *Catalog) nextShip(s *Ship, attempt string) (*commit, []Progress, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	// Also above the blocks whose ship is lost.
 	r := &commit{ship: max(c.lastShip, c.maxOrder) + 1, attempt: attempt, committed: c.now(), skipped: s.Skipped}
 	r.id = shipID(r.ship)
-	advances := false
+	advances, shipped := false, make([]Progress, 0, len(s.Covered))
 	for _, v := range s.Covered {
-		last, by := c.coverage(v.journal()), c.covered[v.journal()]
-		// An attempt of this process may have been successful without its knowledge.
-		mine := by != nil && last.From == v.From && strings.Contains(by.attempt, "/"+c.boot+"/")
-		if last.To+1 != v.From && !mine {
+		last := c.progress(v.journal())
+		if !c.fits(s, &v) {
 			who := "no ship"
-			if by != nil {
+			if by := c.covered[v.journal()]; by != nil {
 				who = fmt.Sprintf("%s of %s", by.id, by.attempt)
 			}
 			c.metrics.ships.WithLabelValues(shipStale).Inc()
-			return nil, fmt.Errorf("%w: the journal %s/%d: expected it to be covered up to %d, and %s covers it up to %d",
+			return nil, nil, fmt.Errorf("%w: the journal %s/%d: expected it to be covered up to %d, and %s covers it up to %d",
 				ErrStale, v.Node, v.Epoch, v.From-1, who, last.To)
 		}
 		v.From = last.To + 1
 		v.To, v.Appended = max(v.To, last.To), max(v.Appended, last.Appended)
 		advances = advances || v.To > last.To || v.Closed != last.Closed
-		r.covered = append(r.covered, v)
+		r.covered, shipped = append(r.covered, v), append(shipped, last)
 	}
 	for _, b := range s.Blocks {
 		if c.holder[b.ID] == nil {
@@ -176,9 +201,12 @@ func (c *Catalog) nextShip(s *Ship, attempt string) (*commit, error) {
 		}
 	}
 	if len(r.blocks) == 0 && !advances {
-		return nil, nil
+		return nil, shipped, nil
 	}
-	return r, nil
+	for i := range shipped {
+		shipped[i] = Progress{r.covered[i], r.ship}
+	}
+	return r, shipped, nil
 }
 
 // createShip writes a record unless its number is taken, and reports whether it is there.

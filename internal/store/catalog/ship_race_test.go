@@ -112,7 +112,7 @@ func (w *racer) ship(believed map[string]uint64) bool {
 	}
 	for {
 		w.clock.RLock()
-		err := w.c.Ship(ctx, s, func(ctx context.Context, id string) error {
+		_, err := w.c.Ship(ctx, s, func(ctx context.Context, id string) error {
 			data := "block " + id
 			return w.b.Put(ctx, ObjectName(id), strings.NewReader(data), int64(len(data)))
 		})

@@ -43,7 +43,7 @@ func TestZombie(t *testing.T) {
 	ship(t, heir, block("b", 3, 4))
 	uploads := 0
 	for range 2 {
-		err := zombie.Ship(ctx, *old, uploader(t, zombie, &uploads))
+		_, err := zombie.Ship(ctx, *old, uploader(t, zombie, &uploads))
 		if !errors.Is(err, ErrStale) || !strings.Contains(err.Error(), "n1/0") || !strings.Contains(err.Error(), shipID(2)) {
 			t.Fatal(err)
 		}
@@ -51,13 +51,13 @@ func TestZombie(t *testing.T) {
 	if got := ids(zombie.Live()); !slices.Equal(got, []string{"a", "b"}) || shipsOf(zombie, shipStale) != 2 {
 		t.Errorf("live are %v, %d times stale", got, shipsOf(zombie, shipStale))
 	}
-	if err := zombie.Ship(ctx, *shipOf(zombie, block("c", 5, 6)), uploader(t, zombie, &uploads)); err != nil {
+	if _, err := zombie.Ship(ctx, *shipOf(zombie, block("c", 5, 6)), uploader(t, zombie, &uploads)); err != nil {
 		t.Error(err)
 	}
 	if got := zombie.Live(); !slices.Equal(ids(got), []string{"a", "b", "c"}) || got[2].Order() != 3 || uploads != 1 {
 		t.Errorf("live are %v after %d uploads", got, uploads)
 	}
-	err := heir.Ship(ctx, Ship{Blocks: []Block{block("d", 1, 2)}}, uploader(t, heir, &uploads))
+	_, err := heir.Ship(ctx, Ship{Blocks: []Block{block("d", 1, 2)}}, uploader(t, heir, &uploads))
 	if !errors.Is(err, model.ErrInvalid) {
 		t.Errorf("a ship that covers nothing: %v", err)
 	}
@@ -71,15 +71,15 @@ func TestShipIsOne(t *testing.T) {
 	uploads := 0
 	logs := block("l", 1, 2)
 	logs.Signal = model.Logs
-	if err := c.Ship(ctx, *shipOf(c, block("a", 1, 2), block("b", 3, 4), logs), uploader(t, c, &uploads)); err != nil {
+	if _, err := c.Ship(ctx, *shipOf(c, block("a", 1, 2), block("b", 3, 4), logs), uploader(t, c, &uploads)); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Ship(ctx, *shipOf(c, block("b", 3, 4), block("d", 5, 6)), uploader(t, c, &uploads)); err != nil {
+	if _, err := c.Ship(ctx, *shipOf(c, block("b", 3, 4), block("d", 5, 6)), uploader(t, c, &uploads)); err != nil {
 		t.Fatal(err)
 	}
 	idle := Ship{Covered: []Coverage{{Node: "n1", From: 19, To: 20, Appended: 7, Closed: true}, {Node: "n2", From: 1}}}
 	for range 2 { // the second has nothing left to say
-		if err := c.Ship(ctx, idle, uploader(t, c, &uploads)); err != nil {
+		if _, err := c.Ship(ctx, idle, uploader(t, c, &uploads)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -111,14 +111,14 @@ func TestLostShipIsNotRepeated(t *testing.T) {
 		lost := shipOf(c, block("x", 1, 2))
 		b.Add(fault.Rule{Kind: fault.LostAck, Op: fault.PutIfAbsent, Prefix: recordPrefix, Times: 1})
 		b.Add(fault.Rule{Kind: fault.Fail, Op: fault.Get, Prefix: recordPrefix, Skip: 1, Times: 1})
-		if err := c.Ship(ctx, *lost, uploader(t, c, &uploads)); !errors.Is(err, model.ErrTransient) || uploads != 1 {
+		if _, err := c.Ship(ctx, *lost, uploader(t, c, &uploads)); !errors.Is(err, model.ErrTransient) || uploads != 1 {
 			t.Fatal(uploads, err)
 		}
 		refresh(t, other)
 		merge(t, other, merged("m", 1, 2), "x")
 		for i, id := range []string{"y", "z"} {
 			next := Ship{Blocks: completed([]Block{block(id, 3, 4)}), Covered: []Coverage{{Node: "n2", From: uint64(i) + 1, To: uint64(i) + 1}}}
-			if err := other.Ship(ctx, next, uploader(t, other, new(int))); err != nil {
+			if _, err := other.Ship(ctx, next, uploader(t, other, new(int))); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -132,11 +132,11 @@ func TestLostShipIsNotRepeated(t *testing.T) {
 		if restart {
 			c = openWith(t, b, nil, &now)
 		}
-		if err := c.Ship(ctx, *lost, uploader(t, c, &uploads)); restart != errors.Is(err, ErrStale) || err != nil && !restart {
+		if _, err := c.Ship(ctx, *lost, uploader(t, c, &uploads)); restart != errors.Is(err, ErrStale) || err != nil && !restart {
 			t.Fatalf("restart %v: %v", restart, err)
 		}
 		lost.Covered[0].From, lost.Covered[0].To = 10, 9 // as a process reads at its start
-		if err := c.Ship(ctx, *lost, uploader(t, c, &uploads)); err != nil {
+		if _, err := c.Ship(ctx, *lost, uploader(t, c, &uploads)); err != nil {
 			t.Fatal(err)
 		}
 		if got := ids(c.Live()); slices.Contains(got, "x") || uploads != 1 || c.lastShip != 13 {

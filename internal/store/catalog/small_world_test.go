@@ -217,7 +217,7 @@ func smallWriter(t *testing.T, b bucket.Bucket, number, ships int) (acknowledged
 		block.Node, block.Epoch, block.SeqLo, block.SeqHi, block.Sources = "p0", 1, from, to, nil
 		s := Ship{Blocks: []Block{block}, Covered: []Coverage{{Node: "p0", Epoch: 1, From: from, To: to}}}
 		for {
-			err := c.Ship(context.Background(), s, func(ctx context.Context, id string) error {
+			_, err := c.Ship(context.Background(), s, func(ctx context.Context, id string) error {
 				return b.Put(ctx, ObjectName(id), strings.NewReader("block"), 5)
 			})
 			if errors.Is(err, model.ErrTransient) && !errors.Is(err, context.Canceled) {

@@ -38,7 +38,7 @@ func shipSized(t fataler, b bucket.Bucket, c *Catalog, id string) {
 	t.Helper()
 	x := block(id, 5, 6)
 	x.Bytes = int64(len("block " + id))
-	if err := c.Ship(ctx, *shipOf(c, x), func(context.Context, string) error { put(t, b, ObjectName(id), "block "+id); return nil }); err != nil {
+	if _, err := c.Ship(ctx, *shipOf(c, x), func(context.Context, string) error { put(t, b, ObjectName(id), "block "+id); return nil }); err != nil {
 		t.Fatal(err)
 	}
 }

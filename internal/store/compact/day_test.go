@@ -104,7 +104,7 @@ func (f *fleet) ship(t fataler, r model.TimeRange, late bool) {
 	for _, tenant := range m.Tenants {
 		b.Tenants = append(b.Tenants, tenant.Name)
 	}
-	err = w.c.Ship(ctx, shipOf(w.c, b), func(ctx context.Context, _ string) error {
+	_, err = w.c.Ship(ctx, shipOf(w.c, b), func(ctx context.Context, _ string) error {
 		return w.bucket.Put(ctx, catalog.ObjectName(b.ID), bytes.NewReader(buf.Bytes()), size)
 	})
 	if err != nil {

@@ -147,7 +147,7 @@ func (s *shipment) ship(t fataler) catalog.Block {
 		return b
 	}
 	for {
-		err := w.c.Ship(ctx, shipOf(w.c, b), func(ctx context.Context, _ string) error {
+		_, err := w.c.Ship(ctx, shipOf(w.c, b), func(ctx context.Context, _ string) error {
 			return w.bucket.Put(ctx, catalog.ObjectName(b.ID), bytes.NewReader(data), int64(len(data)))
 		})
 		if err == nil {
@@ -173,7 +173,8 @@ func shipOf(c *catalog.Catalog, b catalog.Block) catalog.Ship {
 
 // commit commits a block whose object is complete.
 func commit(c *catalog.Catalog, b catalog.Block) error {
-	return c.Ship(ctx, shipOf(c, b), func(context.Context, string) error { return nil })
+	_, err := c.Ship(ctx, shipOf(c, b), func(context.Context, string) error { return nil })
+	return err
 }
 
 // block writes a block as the head does.

@@ -17,14 +17,21 @@ import (
 // can never pass through the buffers into a part. Such rows must not reach the journal, since nothing would
 // remove them from it.
 func (h *Head) Resolve(b *model.Batch, dst []uint32) ([]uint32, error) {
-	tenant, err := h.tenants.admit(b.Tenant)
-	if err != nil {
+	if _, err := h.tenants.admit(b.Tenant); err != nil {
 		return dst, err
 	}
 	if need, most := rows.BatchPeakBytes(b), h.o.maxPeakBytes(); need > most {
 		return dst, fmt.Errorf("%w: sorting the rows of the request takes %d bytes and the row buffer has %d; send smaller requests or give Shale more memory",
 			model.ErrInvalid, need, most)
 	}
+	return h.ResolveDurable(b, dst)
+}
+
+// ResolveDurable is [Head.Resolve] for a batch that was acknowledged, and so must not be refused. No limit
+// applies to it: a tenant may be one too many, and rows that exceed the row buffer are taken when it is
+// empty. An error is of class invalid: a row can never pass into a part.
+func (h *Head) ResolveDurable(b *model.Batch, dst []uint32) ([]uint32, error) {
+	tenant := h.tenants.must(b.Tenant)
 	r := h.resolving.Get().(*resolver)
 	defer h.resolving.Put(r)
 	if err := r.checkBlobs(b); err != nil {

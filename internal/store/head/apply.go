@@ -8,11 +8,12 @@ import (
 
 // Apply takes a batch that is durable in the journal. When it returns, queries see its rows. It waits while
 // the buffers are full, and then so do the journal and all senders. Before Start nothing would make room, so
-// it does not wait, and the caller flushes when [Head.HalfFull] says so.
-func (h *Head) Apply(seq uint64, b *model.Batch) {
+// it does not wait, and the caller flushes when [Head.HalfFull] says so. It reports whether it has taken the
+// batch: after [Head.Shut] it takes none.
+func (h *Head) Apply(seq uint64, b *model.Batch) bool {
 	if b.Control.Kind != 0 {
 		h.applyControl(seq, b)
-		return
+		return h.Applied() >= seq
 	}
 	tenant := h.tenants.must(b.Tenant)
 	need := rows.BatchPeakBytes(b)
@@ -23,7 +24,7 @@ func (h *Head) Apply(seq uint64, b *model.Batch) {
 	}
 	if h.mu.shut { // the next start replays the batch from the journal
 		h.mu.Unlock()
-		return
+		return false
 	}
 	noRoomFor := h.addLabelsLocked(tenant, b)
 	h.mu.buffers.apply(seq, b)
@@ -37,6 +38,7 @@ func (h *Head) Apply(seq uint64, b *model.Batch) {
 	}
 	h.retireStale(tenant, b)
 	h.reportCrowded(noRoomFor)
+	return true
 }
 
 // addLabelsLocked makes series known, with their labels in the buffer, and returns the number of series that

@@ -76,7 +76,6 @@ func (h *Head) changeFences(seq uint64, b *model.Batch) (about *deletion.Deletio
 			}
 		}
 	}
-	h.mu.control = seq
 	h.wake()
 	return about
 }

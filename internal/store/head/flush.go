@@ -20,9 +20,8 @@ func (h *Head) Flush(ctx context.Context) error {
 	h.mu.Lock()
 	e := edit{covered: h.mu.applied}
 	e.flushed, e.flushedLabels = h.mu.buffers.beginFlush()
-	control := h.mu.control
 	h.mu.Unlock()
-	if len(e.flushed) == 0 && len(e.flushedLabels) == 0 && control <= h.Covered() {
+	if len(e.flushed) == 0 && len(e.flushedLabels) == 0 && e.covered <= h.Covered() {
 		return nil
 	}
 	started := time.Now()

@@ -46,6 +46,8 @@ type Head struct {
 		// covered and flushed are those of the next ship.
 		covered uint64
 		flushed int64
+		// recorded is up to where ships have covered the journal, as far as that is known.
+		recorded uint64
 	}
 	flushing sync.Mutex // one flush at a time
 	edits    struct {   // one change of the set of parts at a time
@@ -60,7 +62,6 @@ type Head struct {
 		parts    []*local.Part // in the order of the manifest: within a group, oldest first
 		applied  uint64        // the last sequence number that has been applied
 		awaiting int           // callers of AwaitApplied that wait on room
-		control  uint64        // that of the last control record
 		fences   []*fence      // deletions in the order of the journal; replaced, never changed
 		flushing bool          // a goroutine flushes, so Apply may wait for room
 		shut     bool
@@ -97,10 +98,16 @@ func (h *Head) Shut() {
 	h.mu.room.Broadcast()
 }
 
-// Close ends the background work, flushes what is buffered and closes the parts.
-func (h *Head) Close() error {
+// Rest ends the background work, so that nothing but the caller flushes or ships. A batch that waits for room
+// in the buffers waits until [Head.Shut].
+func (h *Head) Rest() {
 	h.background.stop()
 	h.background.done.Wait()
+}
+
+// Close ends the background work, flushes what is buffered and closes the parts.
+func (h *Head) Close() error {
+	h.Rest()
 	err := h.Flush(context.Background())
 	h.saveMetadata(true)
 	h.dropBuilt()

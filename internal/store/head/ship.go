@@ -24,6 +24,31 @@ type chooser func(ctx context.Context, g signalGroup) ([]*local.Part, error)
 func (h *Head) Ship(ctx context.Context) error {
 	h.merging.Lock()
 	defer h.merging.Unlock()
+	return h.shipAll(ctx)
+}
+
+// ShipCovered is [Head.Ship] for a journal that others keep, and that goes by what the bucket has: it records
+// up to which batch that is, also if there were no rows to ship.
+func (h *Head) ShipCovered(ctx context.Context) error {
+	h.merging.Lock()
+	defer h.merging.Unlock()
+	if err := h.shipAll(ctx); err != nil {
+		return err
+	}
+	s := Ship{Node: h.o.Node, Epoch: h.epoch, Covered: h.merging.covered, Flushed: h.merging.flushed}
+	if s.Covered <= h.merging.recorded || h.coversMore(s.Covered, nil) {
+		return nil
+	}
+	if err := h.o.Shipper.Ship(ctx, &s); err != nil {
+		h.metrics.shipErrors.Inc()
+		return fmt.Errorf("ship: %w", err)
+	}
+	h.merging.recorded = s.Covered
+	return nil
+}
+
+// shipAll ships everything. The caller holds merging.
+func (h *Head) shipAll(ctx context.Context) error {
 	_, failed, err := h.shipMarked(ctx)
 	if flushErr := h.flushToShip(ctx); flushErr != nil {
 		return errors.Join(err, flushErr)

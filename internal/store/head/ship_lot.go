@@ -74,9 +74,6 @@ func (h *Head) shipLot(ctx context.Context, lot []load) (done []signalGroup, err
 	return done, err
 }
 
-// Unshipped reports whether parts have rows of the batches up to covered. These must have been flushed.
-func (h *Head) Unshipped(covered uint64) bool { return h.coversMore(covered, nil) }
-
 // coversMore reports whether other parts than those of a ship have rows of the batches up to covered.
 func (h *Head) coversMore(covered uint64, shipped []*local.Part) bool {
 	return slices.ContainsFunc(h.snapshot(), func(p *local.Part) bool {
@@ -104,6 +101,9 @@ func (h *Head) shipTogether(ctx context.Context, lot []load) error {
 		if err != nil {
 			h.metrics.shipErrors.Inc()
 			return fmt.Errorf("ship %s: %w", strings.Join(names, ", "), err)
+		}
+		if !s.Rest {
+			h.merging.recorded = s.Covered
 		}
 	}
 	for _, b := range s.Blocks {

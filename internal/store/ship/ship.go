@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -28,18 +29,26 @@ type Options struct {
 	// InBucket makes a batch count as shipped once the bucket has all of its rows, so that the head's folder
 	// may be lost. Otherwise rows in parts of the folder count too.
 	InBucket bool
-	// Life tells heads apart that take the same batches of a journal one after the other. They may divide the
-	// rows into blocks in other ways, and other blocks need other ids. Empty: the folder outlives the process.
+	// Life tells heads apart that take the same batches of a journal, at the same time or one after the other.
+	// They may divide the rows into blocks in other ways, and other blocks need other ids. Once another life has
+	// shipped the journal, this one ships no more. Empty: the folder outlives the process, and is its only
+	// holder.
 	Life string
+	// Stale is told once why a life ships no more; nil: it is not told.
+	Stale func(error)
 }
 
 // Shipper takes blocks to the bucket. The head calls it for one ship at a time.
 type Shipper struct {
 	o Options
-	// covered is up to where this process knows the head's journal to be shipped.
-	covered uint64
 	// uploaded says when the objects of blocks were written that are in no ship yet.
 	uploaded map[string]time.Time
+
+	mu sync.Mutex
+	// at is how far this process knows the head's journal to be shipped.
+	at catalog.Progress
+	// stale is why a life ships no more.
+	stale error
 }
 
 // New returns a Shipper for a journal of which nothing is shipped: see [Shipper.Resume].
@@ -50,37 +59,63 @@ func New(o Options) *Shipper {
 	if o.Fresh == nil {
 		o.Fresh = func(context.Context, *catalog.Block, io.ReaderAt) {}
 	}
+	if o.Stale == nil {
+		o.Stale = func(error) {}
+	}
 	return &Shipper{o: o, uploaded: map[string]time.Time{}}
 }
 
-// Resume says up to where the journal is shipped. It is called before the first ship.
-func (s *Shipper) Resume(covered uint64) { s.covered = covered }
+// Resume says how far the journal is shipped. It is called before the first ship.
+func (s *Shipper) Resume(at catalog.Progress) { s.set(at, nil) }
 
 // Covered returns up to where this process knows the journal to be shipped.
-func (s *Shipper) Covered() uint64 { return s.covered }
+func (s *Shipper) Covered() uint64 {
+	at, _ := s.state()
+	return at.To
+}
+
+func (s *Shipper) state() (catalog.Progress, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.at, s.stale
+}
+
+func (s *Shipper) set(at catalog.Progress, stale error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.at, s.stale = at, stale
+}
 
 // uploadKept is how long an object that a failed ship has left is used by the next one. It is far below the
 // age at which the catalogue collects it.
 const uploadKept = 30 * time.Minute
 
 // Ship uploads the blocks and commits them at once. The content of a block determines its id, so a repeated
-// Ship overwrites the same object.
+// Ship overwrites the same object. After [catalog.ErrStale] a life ships no more.
 func (s *Shipper) Ship(ctx context.Context, ship *head.Ship) error {
-	to, appended := max(s.covered, ship.Covered), ship.Flushed
-	if s.o.InBucket && ship.Rest {
-		to, appended = s.covered, 0
+	at, stale := s.state()
+	if stale != nil {
+		return stale
 	}
-	next := catalog.Ship{Covered: []catalog.Coverage{{Node: ship.Node, Epoch: ship.Epoch, From: s.covered + 1, To: to, Appended: appended}}}
+	to, appended := max(at.To, ship.Covered), ship.Flushed
+	if s.o.InBucket {
+		appended = 0 // Flushed is the time of a flush, long after that of the batches if the head reads late
+		if ship.Rest {
+			to = at.To
+		}
+	}
+	next := catalog.Ship{
+		Covered: []catalog.Coverage{{Node: ship.Node, Epoch: ship.Epoch, From: at.To + 1, To: to, Appended: appended}},
+		Life:    s.o.Life, After: at.Ship,
+	}
 	blocks := make(map[string]*head.Block, len(ship.Blocks))
 	for i := range ship.Blocks {
 		entry := s.entryOf(&ship.Blocks[i])
 		next.Blocks, blocks[entry.ID] = append(next.Blocks, entry), &ship.Blocks[i]
 	}
-	err := s.o.Catalog.Ship(ctx, next, func(ctx context.Context, id string) error { return s.upload(ctx, id, blocks[id]) })
-	covered := s.o.Catalog.Covered(ship.Node, ship.Epoch).To
-	if errors.Is(err, catalog.ErrStale) && covered < s.covered {
-		// The record of a ship was lost, and an operator has accepted that. The next try goes on from there.
-		s.covered = covered
+	reached, err := s.o.Catalog.Ship(ctx, next, func(ctx context.Context, id string) error { return s.upload(ctx, id, blocks[id]) })
+	if errors.Is(err, catalog.ErrStale) {
+		s.fell(at, ship, err)
 	}
 	if err != nil {
 		return err
@@ -88,8 +123,22 @@ func (s *Shipper) Ship(ctx context.Context, ship *head.Ship) error {
 	for id := range blocks {
 		delete(s.uploaded, id)
 	}
-	s.covered = covered
+	s.set(reached[0], nil)
 	return nil
+}
+
+// fell decides how to go on after a stale ship. If the record of a ship was lost, and an operator has
+// accepted that, the journal of this machine goes on from where the catalogue is. A life never does: it
+// cannot tell that from another life.
+func (s *Shipper) fell(at catalog.Progress, ship *head.Ship, err error) {
+	if s.o.Life != "" {
+		s.set(at, err)
+		s.o.Stale(err)
+		return
+	}
+	if now := s.o.Catalog.Progress(ship.Node, ship.Epoch); now.To < at.To {
+		s.set(now, nil)
+	}
 }
 
 // entryOf returns what the catalogue keeps of a block.

@@ -205,7 +205,7 @@ func TestAddCovered(t *testing.T) {
 		t.Fatal(err)
 	}
 	upload := func(context.Context, string) error { return nil }
-	if err := c.Ship(ctx, catalog.Ship{Covered: []catalog.Coverage{{Node: Node(3), Epoch: 1, From: 1, To: 50}}}, upload); err != nil {
+	if _, err := c.Ship(ctx, catalog.Ship{Covered: []catalog.Coverage{{Node: Node(3), Epoch: 1, From: 1, To: 50}}}, upload); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Add(ctx, b, nil, epoch("new", 4)); !errors.Is(err, model.ErrCorrupt) || !strings.Contains(err.Error(), "kafka-0001.json is missing") {
