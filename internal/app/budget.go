@@ -100,6 +100,41 @@ func splitMemory(total int64) budget {
 	return b
 }
 
+// memoryOf returns the shares of a process. A role gets those that no other role of the process uses.
+func memoryOf(c *config.Config) budget {
+	b := splitMemory(c.MemoryBytes)
+	if c.Has(config.RoleAll) {
+		return b
+	}
+	gateway, ingest, query, merges := c.Has(config.RoleGateway), c.Has(config.RoleIngest), c.Has(config.RoleQuery), c.Has(config.RoleCompact)
+	var free int64
+	take := func(used bool, share *int64) {
+		if !used {
+			free, *share = free+*share, 0
+		}
+	}
+	take(gateway || ingest, &b.known)
+	take(ingest, &b.rows)
+	take(ingest, &b.labels)
+	take(gateway || ingest, &b.journal)
+	take(query || ingest, &b.pages)
+	take(query || ingest, &b.queries)
+	take(query, &b.answers)
+	take(false, &b.patterns)
+	take(merges, &b.compaction)
+	// A third stays free: requests take it for a moment.
+	switch free -= free / 3; {
+	case ingest: // what a head needs grows with each share, and they are as in the role all
+	case query:
+		b.pages += free / 2
+		b.queries += free / 2
+	case gateway:
+		b.known += free / 2
+		b.journal += free / 2
+	}
+	return b
+}
+
 // What a unit of work costs, as measured: docs/operations.md, section Capacity, names the benchmarks.
 const (
 	cpuPerMillionKnown = 0.8 // CPU-seconds for samples of known series by remote write

@@ -30,3 +30,23 @@ func TestSharesAddUp(t *testing.T) {
 		}
 	}
 }
+
+// TestRoleShares: a role gets shares that others leave, and none for what it does not do.
+func TestRoleShares(t *testing.T) {
+	for _, role := range []string{config.RoleGateway, config.RoleIngest, config.RoleQuery, config.RoleCompact, "gateway,query"} {
+		c := config.Config{Role: role, MemoryBytes: 4 << 30}
+		b, all := memoryOf(&c), splitMemory(c.MemoryBytes)
+		sum := func(b budget) int64 {
+			return b.known + b.rows + b.labels + b.journal + b.pages + b.queries + b.answers + b.patterns + b.compaction
+		}
+		if sum(b) > sum(all) {
+			t.Errorf("%s: the shares are %d bytes, more than the %d of the role all", role, sum(b), sum(all))
+		}
+		if c.Has(config.RoleGateway) != (b.known > 0 && b.journal > 0) && role != config.RoleIngest {
+			t.Errorf("%s: %+v", role, b)
+		}
+		if role == config.RoleGateway && (b.known <= all.known || b.pages != 0) || role == config.RoleQuery && (b.pages <= all.pages || b.rows != 0) {
+			t.Errorf("%s: %+v", role, b)
+		}
+	}
+}

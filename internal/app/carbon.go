@@ -8,11 +8,13 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/shaledb/shale/internal/config"
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/read/graphite/policy"
+	"github.com/shaledb/shale/internal/write"
 	"github.com/shaledb/shale/internal/write/graphite"
 	"github.com/shaledb/shale/internal/write/graphite/agents"
 	"github.com/shaledb/shale/internal/write/graphite/aggregate"
@@ -41,45 +43,52 @@ type carbon struct {
 	agents     *agents.Writer        // nil: the series are not written
 }
 
-func openCarbon(c *config.Config, e *Engine, registry *prometheus.Registry, log *slog.Logger) (k carbon, err error) {
+// carbonPlace is where points go, and what rules keep.
+type carbonPlace struct {
+	path *write.Path
+	fs   vfs.FS
+	dir  string // the data folder
+}
+
+func openCarbon(c *config.Config, at carbonPlace, registry *prometheus.Registry, log *slog.Logger) (k carbon, err error) {
 	if c.Carbon.Any() {
-		k, err = openRules(c, e, registry, log)
+		k, err = openRules(c, at, registry, log)
 	}
 	if err == nil && c.Agents.Interval > 0 {
-		k.agents = startAgents(c, e, registry, log)
+		k.agents = startAgents(c, at.path, registry, log)
 	}
 	return k, err
 }
 
 // startAgents begins to write the series that carbon has about itself.
-func startAgents(c *config.Config, e *Engine, registry *prometheus.Registry, log *slog.Logger) *agents.Writer {
+func startAgents(c *config.Config, path *write.Path, registry *prometheus.Registry, log *slog.Logger) *agents.Writer {
 	host, err := os.Hostname()
 	if err != nil {
 		host = "shale"
 	}
 	return agents.Start(agents.Options{
 		Interval: c.Agents.Interval, Prefix: c.Agents.Prefix, Host: host, Tenant: model.DefaultTenant,
-		Gatherer: registry, Sink: graphite.NewOwn(e.Path(), log), Now: e.Path().Now, Logger: log,
+		Gatherer: registry, Sink: graphite.NewOwn(path, log), Now: path.Now, Logger: log,
 	})
 }
 
-func openRules(c *config.Config, e *Engine, registry *prometheus.Registry, log *slog.Logger) (k carbon, err error) {
+func openRules(c *config.Config, at carbonPlace, registry *prometheus.Registry, log *slog.Logger) (k carbon, err error) {
 	split := splitMemory(c.MemoryBytes).forCarbon()
 	if c.Carbon.Relay != "" {
 		k.relay, err = relay.Open(relay.Options{
-			FS: e.o.FS, Dir: e.o.FS.PathJoin(e.o.DataDir, relayDir), QueueBytes: c.Relay.Queue, Cert: c.Relay.Cert, Key: c.Relay.Key,
+			FS: at.fs, Dir: at.fs.PathJoin(at.dir, relayDir), QueueBytes: c.Relay.Queue, Cert: c.Relay.Cert, Key: c.Relay.Key,
 			Registerer: registry, Logger: log,
 		})
 		if err != nil {
 			return carbon{}, err
 		}
 	}
-	made := &madePoints{own: graphite.NewOwn(e.Path(), log), opened: make(chan struct{})}
+	made := &madePoints{own: graphite.NewOwn(at.path, log), opened: make(chan struct{})}
 	if c.Carbon.Aggregations != "" {
 		k.aggregator, err = aggregate.Open(aggregate.Options{
-			FS: e.o.FS, Dir: e.o.FS.PathJoin(e.o.DataDir, aggregationDir), MaxBytes: split.aggregates,
+			FS: at.fs, Dir: at.fs.PathJoin(at.dir, aggregationDir), MaxBytes: split.aggregates,
 			Intervals: int64(c.Aggregation.Intervals), WriteBack: int64(c.Aggregation.WriteBack / time.Second),
-			Sink: made, Now: e.Path().Now, Registerer: registry, Logger: log,
+			Sink: made, Now: at.path.Now, Registerer: registry, Logger: log,
 		})
 		if err != nil {
 			return carbon{}, errors.Join(err, k.close())

@@ -36,7 +36,7 @@ func boundsHeap(t *testing.T, budget, want int64) {
 	var m runtime.MemStats
 	runtime.GC() // the freed memory must not be cleared for the ballast
 	before := residentBytes(t)
-	ballast := boundHeap(budget)
+	ballast := boundHeap(budget, splitMemory(budget).known)
 	runtime.GC()
 	runtime.ReadMemStats(&m)
 	if m.NextGC < m.HeapAlloc+uint64(want) || int64(ballast.Cap()) != want {

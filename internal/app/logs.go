@@ -58,21 +58,21 @@ func budgets(c *config.Config, e *Engine, registry *prometheus.Registry) *bill.B
 
 // receive mounts the receivers of log lines, of OpenTelemetry's metrics and of Graphite's events, which are
 // lines.
-func receive(c config.Config, e *Engine, mux api.Mux, registry *prometheus.Registry) {
-	rules := e.o.Tenants.lines
+func receive(c config.Config, path *write.Path, tenants *tenantBook, mux api.Mux, registry *prometheus.Registry) {
+	rules := tenants.lines
 	if all := c.EveryTenant(); c.TenantsFile == "" {
 		rules = func(tenant string) *logs.Rules { return &all.Of(tenant).Lines }
 	}
-	push := lokipush.New(lokipush.Options{Sink: e.Path(), RulesOf: rules, Registerer: registry})
+	push := lokipush.New(lokipush.Options{Sink: path, RulesOf: rules, Registerer: registry})
 	mux.Handle(lokipush.Path, push)
 	mux.Handle(lokipush.LegacyPath, push)
-	records := otlp.New(otlp.Options{Sink: e.Path(), RulesOf: rules, Registerer: registry})
+	records := otlp.New(otlp.Options{Sink: path, RulesOf: rules, Registerer: registry})
 	mux.Handle(otlp.LogsPath, records.Logs())
 	mux.Handle(otlp.MetricsPath, records.Metrics())
 	mux.Handle(otlp.PrometheusMetricsPath, records.Metrics())
-	event := events.New(events.Options{Sink: e.Path(), RulesOf: rules, Registerer: registry})
-	for _, path := range events.Paths() {
-		mux.Handle(path, event)
+	event := events.New(events.Options{Sink: path, RulesOf: rules, Registerer: registry})
+	for _, at := range events.Paths() {
+		mux.Handle(at, event)
 	}
 }
 

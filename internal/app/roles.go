@@ -39,7 +39,9 @@ type builder struct {
 
 // builders returns the roles that there are. Each has a file of its own: role_*.go.
 func builders() map[string]builder {
-	return map[string]builder{}
+	return map[string]builder{
+		config.RoleGateway: {openGateway, []auth.Right{auth.Write}},
+	}
 }
 
 // runRoles opens the roles of a process and serves until ctx ends. Then it stops gracefully.

@@ -41,7 +41,7 @@ type Options struct {
 // durable, flushes it and closes the files.
 func Run(ctx context.Context, o Options) (err error) {
 	c, log := o.Config, o.Logger
-	defer runtime.KeepAlive(boundHeap(c.MemoryBytes))
+	defer runtime.KeepAlive(boundHeap(c.MemoryBytes, memoryOf(&c).known))
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 
@@ -115,19 +115,20 @@ func Run(ctx context.Context, o Options) (err error) {
 // greatestBallast is the ballast of 1 GiB of memory.
 const greatestBallast = 64 << 20
 
-// boundHeap makes the garbage collector keep to a memory budget, and returns a ballast that must stay alive.
+// boundHeap makes the garbage collector keep to a memory budget, of which some is outside its heap. It
+// returns a ballast that must stay alive.
 //
 // The collector runs whenever the heap has doubled. The heap of a server that has just started is small, so
 // the collector would run every few megabytes. The ballast counts as a part of the heap, which leaves at
 // least as many bytes for garbage. No code touches it, so it takes no memory. A larger one would not help: a
 // heap of that size is seldom collected.
-func boundHeap(memory int64) (ballast *strings.Builder) {
+func boundHeap(memory, outside int64) (ballast *strings.Builder) {
 	// A slice from make would be cleared, and so touched, if a collection before it had freed memory.
 	// The memory of a builder is never cleared.
 	ballast = new(strings.Builder)
 	ballast.Grow(int(min(memory/16, greatestBallast)))
 	// The collector does not see memory outside its heap.
-	debug.SetMemoryLimit(memory - splitMemory(memory).known + int64(ballast.Cap()))
+	debug.SetMemoryLimit(memory - outside + int64(ballast.Cap()))
 	return ballast
 }
 

@@ -24,6 +24,7 @@ import (
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/read/graphite/events"
 	"github.com/shaledb/shale/internal/read/graphite/names"
+	"github.com/shaledb/shale/internal/write"
 	"github.com/shaledb/shale/internal/write/graphite"
 	"github.com/shaledb/shale/internal/write/promwrite"
 )
@@ -159,7 +160,7 @@ func (s *servers) mount(c config.Config, e *Engine, registry *prometheus.Registr
 	if s.policies, err = openPolicies(c, log); err != nil {
 		return err
 	}
-	if s.carbon, err = openCarbon(&c, e, registry, log); err != nil {
+	if s.carbon, err = openCarbon(&c, carbonPlace{e.Path(), e.o.FS, e.o.DataDir}, registry, log); err != nil {
 		return err
 	}
 	mux := newGuardedMux(s.guard)
@@ -180,7 +181,7 @@ func (s *servers) mount(c config.Config, e *Engine, registry *prometheus.Registr
 	shared.Meter = readMeter{e.usage}
 	s.http.engine = newPromEngine(c, registry, log)
 	prom.New(promOptions(c, e, s.http.engine, shared)).Routes(mux)
-	receive(c, e, mux, registry)
+	receive(c, e.Path(), e.o.Tenants, mux, registry)
 	kept, stop := keepPatterns(c, e, registry)
 	s.http.stopPatterns = stop
 	lines := lokiOptions(c, e, kept, shared, registry)
@@ -198,12 +199,17 @@ func (s *servers) mount(c config.Config, e *Engine, registry *prometheus.Registr
 	}
 	s.mounted = mux.mounted
 	s.http.mux.Store(mux.ServeMux)
+	return s.listenGraphite(&c, e.Path(), registry, log)
+}
+
+// listenGraphite opens the listeners of Graphite that settings ask for.
+func (s *servers) listenGraphite(c *config.Config, path *write.Path, registry *prometheus.Registry, log *slog.Logger) (err error) {
 	if c.GraphiteListen+c.GraphitePickleListen+c.GraphiteProtobufListen+c.GraphiteTLSListen+c.GraphitePickleTLSListen == "" {
 		return nil
 	}
 	s.graphite, err = graphite.New(graphite.Options{
 		Listen: c.GraphiteListen, PickleListen: c.GraphitePickleListen, ProtobufListen: c.GraphiteProtobufListen,
-		Doors: doors(&c, s.certs, s.guard), ProxyProtocol: c.GraphiteProxyProtocol.On(), Sink: e.Path(), Rules: s.carbon.rules(), MaxConnections: c.Connections, Registerer: registry, Logger: log,
+		Doors: doors(c, s.certs, s.guard), ProxyProtocol: c.GraphiteProxyProtocol.On(), Sink: path, Rules: s.carbon.rules(), MaxConnections: c.Connections, Registerer: registry, Logger: log,
 	})
 	if err != nil {
 		return err

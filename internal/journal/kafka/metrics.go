@@ -26,6 +26,9 @@ func newProducerMetrics(reg prometheus.Registerer, p *Producer) *producerMetrics
 		}
 		return 0
 	})
+	f.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "shale_kafka_last_response_age_seconds", Help: "Seconds since a broker last answered this process for the topic that it writes to.",
+	}, func() float64 { return p.health.age().Seconds() })
 	return &producerMetrics{
 		seconds: f.NewHistogram(prometheus.HistogramOpts{
 			Name: "shale_kafka_append_seconds", Help: "Duration of an append that Kafka acknowledged, with the wait for memory, in seconds.",

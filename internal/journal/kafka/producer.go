@@ -62,6 +62,7 @@ type Producer struct {
 	o       ProducerOptions
 	client  *kgo.Client
 	metrics *producerMetrics
+	health  *health
 	// maxRecord is the size of the largest record that the topic takes. opened is what it was at first, which
 	// the client keeps.
 	maxRecord atomic.Int64
@@ -73,10 +74,15 @@ type Producer struct {
 	splitters splitters
 
 	// wrong is set once the topic is found to be another one.
-	wrong  atomic.Pointer[TopicError]
-	stop   context.CancelFunc
-	verify sync.WaitGroup
-	closed atomic.Bool
+	wrong atomic.Pointer[TopicError]
+	// ends tell whether it may be another one, and then it is suspect until it has been verified, which
+	// hurry asks for.
+	ends    ends
+	suspect atomic.Bool
+	hurry   chan struct{}
+	stop    context.CancelFunc
+	verify  sync.WaitGroup
+	closed  atomic.Bool
 }
 
 // recordOverhead bounds what Kafka stores besides the bytes of a record that is alone in its batch: 61 bytes
@@ -86,7 +92,13 @@ const recordOverhead = 128
 // OpenProducer connects, and refuses a topic that is not the recorded one.
 func OpenProducer(ctx context.Context, o ProducerOptions) (*Producer, error) {
 	o.setDefaults()
-	p := &Producer{o: o, room: semaphore.NewWeighted(o.MaxBytes), splitters: make(splitters, maxSplitters)}
+	p := &Producer{
+		o: o, room: semaphore.NewWeighted(o.MaxBytes), splitters: make(splitters, maxSplitters),
+		health: newHealth(), ends: make(ends, o.Partitions), hurry: make(chan struct{}, 1),
+	}
+	if err := p.readEnds(ctx); err != nil {
+		return nil, err
+	}
 	t, err := Describe(ctx, o.Connection, o.Topic)
 	if err != nil {
 		return nil, err
@@ -98,6 +110,7 @@ func OpenProducer(ctx context.Context, o ProducerOptions) (*Producer, error) {
 	p.opened = int64(maxBatch) - recordOverhead
 	p.maxRecord.Store(p.opened)
 	p.client, err = o.Connection.client(
+		kgo.WithHooks(p.health),
 		kgo.RequiredAcks(kgo.AllISRAcks()),
 		kgo.RecordPartitioner(kgo.ManualPartitioner()),
 		// Lines are compressed inside records, keys and floats hardly shrink.
@@ -122,6 +135,22 @@ func OpenProducer(ctx context.Context, o ProducerOptions) (*Producer, error) {
 	p.stop = stop
 	p.verify.Go(func() { p.verifyTopic(verifying) })
 	return p, nil
+}
+
+// readEnds asks how far the partitions are. The identity of the topic is verified afterwards.
+func (p *Producer) readEnds(ctx context.Context) error {
+	all := make([]int32, p.o.Partitions)
+	for i := range all {
+		all[i] = int32(i)
+	}
+	has, err := Offsets(ctx, p.o.Connection, p.o.Topic, all...)
+	if err != nil && !errors.Is(err, model.ErrTransient) {
+		return err
+	}
+	for n, x := range has { // those of partitions without leaders are not known
+		p.ends[n].Store(x.End)
+	}
+	return nil
 }
 
 // Append returns once all in-sync replicas have the batch: all parts, each in its partition. ctx bounds the
@@ -171,6 +200,28 @@ func (p *Producer) refusal() error {
 		// Senders keep their data until an operator has repaired this.
 		return fmt.Errorf("%w: %w", model.ErrTransient, wrong)
 	}
+	if p.suspect.Load() {
+		return p.suspected()
+	}
+	return nil
+}
+
+func (p *Producer) suspected() error {
+	return fmt.Errorf("kafka: topic %s: %w: brokers have taken a record at an offset that the topic had before; verifying which topic it is", p.o.Topic, model.ErrTransient)
+}
+
+// readyWithin is how long brokers may not answer before Ready says so.
+const readyWithin = 30 * time.Second
+
+// Ready returns why appends would fail now, or nil. It asks no broker: it knows how the last requests ended.
+func (p *Producer) Ready() error {
+	if err := p.refusal(); err != nil {
+		return err
+	}
+	if age := p.health.age(); age > readyWithin {
+		err := fmt.Errorf("kafka: topic %s: %w: no broker has answered for %s", p.o.Topic, model.ErrTransient, age.Round(time.Second))
+		return p.health.cause(err, time.Time{})
+	}
 	return nil
 }
 
@@ -208,6 +259,7 @@ func (p *Producer) send(ctx context.Context, parts []part, room int64) error {
 		return nil
 	}
 	o := &outcome{left: len(parts), done: make(chan struct{})}
+	begun := time.Now()
 	// The client is not given ctx: a record whose sender has gone is in flight all the same.
 	for i := range parts {
 		r := &kgo.Record{Topic: p.o.Topic, Partition: parts[i].partition, Value: parts[i].record}
@@ -215,8 +267,14 @@ func (p *Producer) send(ctx context.Context, parts []part, room int64) error {
 			o.mu.Lock()
 			defer o.mu.Unlock()
 			if err != nil {
+				err = p.failure(r.Partition, p.health.cause(err, begun))
+			} else if !p.ends.took(r.Partition, r.Offset) {
+				p.doubt()
+				err = p.suspected()
+			}
+			if err != nil {
 				if o.failed++; o.err == nil {
-					o.err = p.failure(r.Partition, err)
+					o.err = err
 				}
 			}
 			if o.left--; o.left == 0 {
@@ -228,13 +286,22 @@ func (p *Producer) send(ctx context.Context, parts []part, room int64) error {
 	select {
 	case <-o.done:
 	case <-ctx.Done():
-		return fmt.Errorf("kafka: topic %s, partition %d and %d others of the batch: %w: not acknowledged: %w",
-			p.o.Topic, parts[0].partition, len(parts)-1, model.ErrTransient, ctx.Err())
+		return p.health.cause(fmt.Errorf("kafka: topic %s, partition %d and %d others of the batch: %w: not acknowledged: %w",
+			p.o.Topic, parts[0].partition, len(parts)-1, model.ErrTransient, ctx.Err()), begun)
 	}
 	if o.failed > 1 || o.failed > 0 && len(parts) > 1 {
 		return fmt.Errorf("%w (%d of %d parts of the batch failed)", o.err, o.failed, len(parts))
 	}
 	return o.err
+}
+
+// doubt refuses appends until the topic has been verified.
+func (p *Producer) doubt() {
+	p.suspect.Store(true)
+	select {
+	case p.hurry <- struct{}{}:
+	default: // it has been asked for
+	}
 }
 
 // failure names the place and the cause of an error, and gives it its class.
@@ -261,7 +328,9 @@ func (p *Producer) verifyTopic(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
+		case <-p.hurry:
 		}
+		doubted := p.suspect.Load()
 		t, err := describe(ctx, p.client, p.o.Topic)
 		if err != nil {
 			continue // appends fail by themselves while brokers are away
@@ -269,6 +338,12 @@ func (p *Producer) verifyTopic(ctx context.Context) {
 		id := t.ID
 		p.maxRecord.Store(min(p.opened, int64(t.maxMessageBytes())-recordOverhead))
 		if id == p.o.TopicID {
+			if doubted {
+				// It is the same topic: brokers have lost records, which readers notice.
+				p.o.Logger.Warn("brokers have taken records at offsets that the topic had before", "topic", p.o.Topic, "id", id)
+				p.ends.forget()
+				p.suspect.Store(false)
+			}
 			if p.wrong.Swap(nil) != nil {
 				p.o.Logger.Info("the topic is the recorded one again", "topic", p.o.Topic, "id", id)
 			}

@@ -106,6 +106,19 @@ func List(ctx context.Context, b catalog.Reader) ([]Epoch, error) {
 	return all, nil
 }
 
+// Next returns the epoch after a number, or nil if none is recorded. It costs one request.
+func Next(ctx context.Context, b catalog.Reader, after uint64) (*Epoch, error) {
+	name := objectName(after + 1)
+	data, err := b.Get(ctx, name)
+	if errors.Is(err, bucket.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return parse(name, data)
+}
+
 // Latest returns the epoch that takes writes, or nil.
 func Latest(all []Epoch) *Epoch {
 	if len(all) == 0 {

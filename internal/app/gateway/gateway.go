@@ -1,0 +1,191 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/shaledb/shale/internal/bucket"
+	"github.com/shaledb/shale/internal/journal/kafka"
+	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/known"
+	"github.com/shaledb/shale/internal/store/topics"
+	"github.com/shaledb/shale/internal/write"
+)
+
+// The rooms fit.
+var (
+	_ write.Head    = (*known.Announcer)(nil)
+	_ write.Journal = (*log)(nil)
+)
+
+// Options build a Gateway.
+type Options struct {
+	Connection kafka.Connection
+	// Epoch is the topic that takes writes: the last one that Bucket records.
+	Epoch  topics.Epoch
+	Bucket bucket.Bucket
+	Seed   model.KeySeed
+
+	// KnownBytes bounds what is known of series, and QueueBytes the batches that wait for Kafka.
+	KnownBytes, QueueBytes int64
+	// LabelRefresh is how often the labels of an active series travel.
+	LabelRefresh time.Duration
+	// Gateways is how many share the limits on the rates of tenants.
+	Gateways int
+	Limits   write.Limits
+	LimitsOf func(tenant string) *write.Limits
+	Meter    write.Meter
+
+	// EpochEvery is how often the bucket is asked for a later topic (10 s).
+	EpochEvery time.Duration
+	Now        func() int64 // see [write.Options]
+	Registerer prometheus.Registerer
+	Logger     *slog.Logger
+}
+
+// Gateway takes writes to Kafka. It is safe for concurrent use.
+type Gateway struct {
+	o         Options
+	path      *write.Path
+	announcer *known.Announcer
+	producer  *kafka.Producer
+
+	// later is set once the bucket records a later topic.
+	later atomic.Pointer[error]
+	stop  context.CancelFunc
+	done  sync.WaitGroup
+}
+
+// Open connects to Kafka. It refuses a topic that is not the recorded one.
+func Open(ctx context.Context, o Options) (_ *Gateway, err error) {
+	if o.EpochEvery <= 0 {
+		o.EpochEvery = 10 * time.Second
+	}
+	if err := o.Limits.Check(); err != nil {
+		return nil, err
+	}
+	g := &Gateway{o: o}
+	g.announcer, err = known.NewAnnouncer(known.AnnouncerOptions{
+		Bytes: o.KnownBytes, Topic: known.Topic{Epoch: o.Epoch.Number, Partitions: uint32(o.Epoch.Partitions)}, Refresh: o.LabelRefresh, Registerer: o.Registerer,
+	})
+	if err != nil {
+		return nil, err
+	}
+	g.producer, err = kafka.OpenProducer(ctx, kafka.ProducerOptions{
+		Connection: o.Connection, Topic: o.Epoch.Topic, TopicID: o.Epoch.ID, Partitions: o.Epoch.Partitions,
+		PartitionOf: func(k model.Key) int32 { return topics.PartitionOf(k, o.Epoch.Partitions) },
+		MaxBytes:    o.QueueBytes, Registerer: o.Registerer, Logger: o.Logger,
+	})
+	if err != nil {
+		g.announcer.Close()
+		return nil, err
+	}
+	parts := &parts{of: o.LimitsOf, n: int64(max(1, o.Gateways))}
+	g.path = write.New(write.Options{
+		Seed: o.Seed, Head: g.announcer, Journal: &log{g}, Limits: o.Limits, LimitsOf: parts.limits, Meter: o.Meter,
+		Now: o.Now, Registerer: o.Registerer, Logger: o.Logger,
+	})
+	running, stop := context.WithCancel(context.Background())
+	g.stop = stop
+	g.done.Go(func() { g.advance(running) })
+	g.done.Go(func() { g.watch(running) })
+	return g, nil
+}
+
+// Path returns the write path.
+func (g *Gateway) Path() *write.Path { return g.path }
+
+// Ready returns why writes would be refused now, or nil.
+func (g *Gateway) Ready() error {
+	if later := g.later.Load(); later != nil {
+		return *later
+	}
+	return g.producer.Ready()
+}
+
+// log appends batches to the topic, and notes which labels it has taken.
+type log struct{ g *Gateway }
+
+// Append is [write.Journal.Append].
+func (l *log) Append(ctx context.Context, b *model.Batch) error {
+	g := l.g
+	if later := g.later.Load(); later != nil {
+		return *later
+	}
+	sent := g.announcer.Moment()
+	if err := g.producer.Append(ctx, b); err != nil {
+		return err
+	}
+	if n := b.Labels.Len(); n > 0 {
+		keys := make([]model.Key, n)
+		for i, series := range b.Labels.Series {
+			keys[i] = b.Keys[series]
+		}
+		g.announcer.Announced(sent, b.Tenant, b.Signal, keys)
+	}
+	return nil
+}
+
+// advance drops announcements that no longer count.
+func (g *Gateway) advance(ctx context.Context) {
+	tick := time.NewTicker(g.o.LabelRefresh / 60)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if err := g.announcer.Advance(); err != nil {
+			g.o.Logger.Warn("cannot drop old announcements of series; trying again", "err", err)
+		}
+	}
+}
+
+// watch asks the bucket whether another topic takes writes now. What this gateway would still append would be
+// read by no one.
+func (g *Gateway) watch(ctx context.Context) {
+	tick := time.NewTicker(g.o.EpochEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		next, err := topics.Next(ctx, g.o.Bucket, g.o.Epoch.Number)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			g.o.Logger.Warn("cannot ask the bucket whether another topic takes writes; trying again", "err", err)
+		case next != nil:
+			later := error(fmt.Errorf("%w: epoch %d with topic %s takes writes since %s; set kafka.topic to it, and restart the gateway",
+				model.ErrTransient, next.Number, next.Topic, time.Unix(0, next.Begun).UTC().Format(time.RFC3339)))
+			g.later.Store(&later)
+			g.o.Logger.Error("refusing all writes", "err", later)
+			return
+		}
+	}
+}
+
+// closeTime bounds the wait for what Kafka has not acknowledged.
+const closeTime = 20 * time.Second
+
+// Close refuses further pushes, and waits until Kafka has answered for those that run.
+func (g *Gateway) Close() error {
+	g.path.Close()
+	g.stop()
+	g.done.Wait()
+	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
+	defer cancel()
+	err := g.producer.Close(ctx)
+	g.announcer.Close()
+	return err
+}
