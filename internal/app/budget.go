@@ -26,6 +26,8 @@ type budget struct {
 	memcachedQueue int64
 	// paths are what is known of Graphite paths and the rules of carbon, and aggregates the buffers of these.
 	paths, aggregates int64
+	// replicas are requests of replicas of HA pairs that are not elected.
+	replicas int64
 }
 
 // forSSD gives a part of the pages to a cache on an SSD of that size: 32 bytes for each page of 16 KiB, at
@@ -59,16 +61,26 @@ func (b budget) forCarbon() budget {
 	return b
 }
 
+// forReplicas gives a quarter of the pages to requests of replicas that are not elected.
+func (b budget) forReplicas() budget {
+	b.replicas = b.pages / 4
+	b.pages -= b.replicas
+	return b
+}
+
 // uses is what takes parts of the pages.
 type uses struct {
-	carbon, memcached bool
-	results, ssd      int64 // bytes; 0: off
+	carbon, replicas, memcached bool
+	results, ssd                int64 // bytes; 0: off
 }
 
 // divided gives parts of the pages to what is used, one after the other.
 func (b budget) divided(u uses) budget {
 	if u.carbon {
 		b = b.forCarbon()
+	}
+	if u.replicas {
+		b = b.forReplicas()
 	}
 	b = b.forResults(u.results)
 	if u.memcached {
@@ -149,7 +161,7 @@ const usableCPU = 0.5
 
 // Explain says what the memory of a resolved configuration is divided into, and what the machine will hold.
 func Explain(w io.Writer, c *config.Config, source string) error {
-	b := splitMemory(c.MemoryBytes).divided(uses{carbon: c.Carbon.Any(), memcached: len(c.Memcached.List()) > 0, results: c.Results.MaxBytes, ssd: c.SSD.Bytes})
+	b := splitMemory(c.MemoryBytes).divided(uses{carbon: c.Carbon.Any(), replicas: c.HA.On(), memcached: len(c.Memcached.List()) > 0, results: c.Results.MaxBytes, ssd: c.SSD.Bytes})
 	set, err := known.New(b.known)
 	if err != nil {
 		return err
@@ -178,6 +190,7 @@ func Explain(w io.Writer, c *config.Config, source string) error {
 		{"ssd", "index and queue of the cache on an SSD", b.ssdIndex + b.ssdQueue},
 		{"memcached", "pages on their way to memcached", 3 * b.memcachedQueue},
 		{"carbon", "paths and aggregates of carbon's rules", b.paths + b.aggregates},
+		{"replicas", "requests of replicas of HA pairs that are not elected", b.replicas},
 		{"patterns", "patterns of log lines", b.patterns},
 		{"ledger", "statistics of the caches", b.ledger},
 		{"compaction", "inputs of a merge; its result takes as much again", b.compaction},

@@ -65,6 +65,8 @@ type EngineOptions struct {
 	MemoryBytes int64
 	// CarbonRules means that files of carbon take a share of the memory.
 	CarbonRules bool
+	// Replicas means that requests of replicas of HA pairs do.
+	Replicas bool
 	// Write, Head, Windows and Compact are the settings of the rooms.
 	Write write.Limits
 	Head  head.Limits
@@ -247,7 +249,7 @@ func (e *Engine) openSources(seed model.KeySeed, split budget) (err error) {
 	e.accounts = newAccounts(split.ledger/4, e.now, e.o.SSD != nil, e.o.Registerer)
 	var secondary []cache.Secondary
 	e.rate = bill.Watch(e.o.Bucket)
-	used := uses{carbon: e.o.CarbonRules, memcached: e.o.Memcached != nil, results: e.o.Results.MaxBytes}
+	used := uses{carbon: e.o.CarbonRules, replicas: e.o.Replicas, memcached: e.o.Memcached != nil, results: e.o.Results.MaxBytes}
 	if e.o.SSD != nil {
 		used.ssd = e.o.SSD.MaxBytes
 	}

@@ -30,6 +30,16 @@ func TestExplain(t *testing.T) {
 	if sum < 85 || sum > 100 {
 		t.Errorf("the shares are %v %% of the budget:\n%s", sum, text.String())
 	}
+	if strings.Contains(text.String(), "replicas") {
+		t.Errorf("no replicas are elected:\n%s", text.String())
+	}
+	text.Reset()
+	if err := c.HA.UnmarshalText([]byte("on")); err != nil {
+		t.Fatal(err)
+	}
+	if err := Explain(&text, &c, "the machine's memory"); err != nil || !strings.Contains(text.String(), "replicas ") {
+		t.Errorf("with replicas: %v\n%s", err, text.String())
+	}
 	for _, want := range []string{"memory budget  4.0 GiB", "known set ", "active series ", "million", "one query ", "half of "} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("%q is missing:\n%s", want, text.String())

@@ -150,7 +150,10 @@ func electReplicas(c *config.Config, e *Engine, registry *prometheus.Registry, l
 		return nil, func() {}, nil
 	}
 	fs := e.o.FS
-	t, err := replicas.Open(replicas.Options{Settings: c.Replicas, FS: fs, File: fs.PathJoin(e.o.DataDir, replicasFile), Registerer: registry, Logger: log})
+	t, err := replicas.Open(replicas.Options{
+		Settings: c.Replicas, FS: fs, File: fs.PathJoin(e.o.DataDir, replicasFile), Registerer: registry, Logger: log,
+		SpareBytes: splitMemory(c.MemoryBytes).divided(uses{carbon: c.Carbon.Any(), replicas: true}).replicas,
+	})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/write/body"
 	"github.com/shaledb/shale/internal/write/receive"
+	"github.com/shaledb/shale/internal/write/replicas"
 )
 
 // Path is the path at which the handler is mounted.
@@ -38,15 +39,21 @@ func NewElecting(sink receive.Sink, elector Elector, reg prometheus.Registerer) 
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	begin := time.Now()
 	f, err := formOf(r.Header)
-	res := h.server.Serve(r, err, func(req *receive.Request) (receive.Response, error) { return h.store(req, f) })
+	var due []*replicas.Cluster
+	res := h.server.Serve(r, err, func(req *receive.Request) (res receive.Response, err error) {
+		res, due, err = h.store(req, f)
+		return res, err
+	})
+	h.takeOver(r.Context(), due)
 	writeResponse(w, &res, f.version, attemptOf(r.Header))
 	h.metrics.Observe(begin, &res, []string{f.version.String()})
 }
 
-// store parses a body and pushes its rows.
-func (h *Handler) store(r *receive.Request, f form) (receive.Response, error) {
+// store parses a body and pushes its rows. It returns the clusters of which requests are due.
+func (h *Handler) store(r *receive.Request, f form) (_ receive.Response, due []*replicas.Cluster, _ error) {
+	sent := r.Body
 	if err := r.Decode(f.encoding); err != nil {
-		return receive.Response{}, err
+		return receive.Response{}, nil, err
 	}
 	w := h.pools.getWalker()
 	defer h.pools.putWalker(w)
@@ -55,20 +62,21 @@ func (h *Handler) store(r *receive.Request, f form) (receive.Response, error) {
 	w.start(f.version, r.Body, h.sink.Seed(), h.sink.Limits(r.Tenant), b, r.Reserve)
 	w.election.start(h.elector, r.Tenant)
 	if err := w.walk(); err != nil {
-		return receive.Response{}, err
+		return receive.Response{}, nil, err
 	}
 	if h.elector != nil {
 		w.cutRepeated()
 	}
 	stored, left, err := r.Push(b, w.left)
 	if err != nil {
-		return receive.Response{Stored: stored}, err
+		return receive.Response{Stored: stored}, nil, err
 	}
-	w.election.stored()
+	due = w.election.stored()
+	w.election.keep(f, sent)
 	for i := range w.metadata {
 		m := &w.metadata[i]
 		h.sink.Metadata(r.Tenant, m.family.slice(r.Body), m.typ.word(), m.help.slice(r.Body), m.unit.slice(r.Body))
 	}
-	rep := report{stored: stored, left: left, empty: w.empty, emptyExample: w.emptyExample}
-	return rep.response(f.version), nil
+	rep := report{stored: stored, other: w.election.other, left: left, empty: w.empty, emptyExample: w.emptyExample}
+	return rep.response(f.version), due, nil
 }

@@ -2,8 +2,10 @@ package promwrite
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/write"
 	"github.com/shaledb/shale/internal/write/replicas"
 )
 
@@ -12,8 +14,18 @@ type Elector interface {
 	// Labels returns the names of the labels of cluster and replica.
 	Labels() (cluster, replica string)
 	Judge(tenant string, cluster, replica []byte) replicas.Verdict
-	Stored(c *replicas.Cluster, newest int64)
+	// Stored reports whether requests of the leader are due, which are to be stored.
+	Stored(c *replicas.Cluster, newest int64) (due bool)
 	Dropped(other, repeated int)
+	Spares
+}
+
+// Spares keeps requests of replicas that are not elected.
+type Spares interface {
+	Keep(c *replicas.Cluster, replica []byte, s replicas.Spare)
+	Due(c *replicas.Cluster) (replicas.Spare, bool)
+	PutBack(c *replicas.Cluster, s replicas.Spare)
+	TookOver()
 }
 
 var _ Elector = (*replicas.Table)(nil)
@@ -34,7 +46,12 @@ type election struct {
 	// parts are the ranges of series in the batch that leaders have written.
 	parts []electedPart
 	// other counts samples of replicas that are not elected.
-	other int
+	other write.Counts
+	// spare is the cluster of these samples, and spareReplica their replica, if it is one only.
+	spare        *replicas.Cluster
+	spareReplica []byte
+	mixed        bool
+	newest       int64 // time of the newest of these samples
 }
 
 // electedPart are series of the batch that one leader has written.
@@ -45,7 +62,7 @@ type electedPart struct {
 }
 
 func (e *election) start(elector Elector, tenant string) {
-	*e = election{elector: elector, tenant: tenant, cluster: e.cluster[:0], replica: e.replica[:0], parts: e.parts[:0]}
+	*e = election{elector: elector, tenant: tenant, cluster: e.cluster[:0], replica: e.replica[:0], parts: e.parts[:0], spareReplica: e.spareReplica[:0]}
 	if elector != nil {
 		e.clusterLabel, e.replicaLabel = elector.Labels()
 	}
@@ -69,8 +86,8 @@ func (w *walker) elect(s *seriesWalk, cluster, replica []byte) bool {
 		w.dropSeries(s, reasonReplicas, func() string { return v.Refused })
 		return false
 	case v.Cluster == nil:
-		n := w.added(s)
-		w.election.other += n.Samples + n.Histograms
+		w.election.other.Add(w.added(s))
+		w.election.spareFor(v.Spare, replica, w.batch.Samples.Times[s.samples:])
 		w.truncate(s)
 		w.pending = w.pending[:0] // the leader's are reported
 		return false
@@ -111,16 +128,20 @@ func (w *walker) cutRepeated() {
 			return false
 		})
 	}
-	if e.other > 0 || repeated > 0 {
-		e.elector.Dropped(e.other, repeated)
+	if n := e.other.Samples + e.other.Histograms; n > 0 || repeated > 0 {
+		e.elector.Dropped(n, repeated)
 	}
 }
 
-// stored tells the elector of rows that are durable.
-func (e *election) stored() {
+// stored tells the elector of rows that are durable, and returns the clusters of which requests are due.
+func (e *election) stored() (due []*replicas.Cluster) {
 	for i := range e.parts {
-		e.elector.Stored(e.parts[i].verdict.Cluster, e.parts[i].newest)
+		c := e.parts[i].verdict.Cluster
+		if e.elector.Stored(c, e.parts[i].newest) && !slices.Contains(due, c) {
+			due = append(due, c)
+		}
 	}
+	return due
 }
 
 // electPlain decides on a series of version 1, and returns its labels without that of the replica.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http/httptest"
+	"sort"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/prometheus/prometheus/prompb"
 
+	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/write/replicas"
 	"github.com/shaledb/shale/internal/write/writetest"
 )
@@ -24,12 +26,12 @@ type pair struct {
 	reg *prometheus.Registry
 }
 
-func newPair(t *testing.T) *pair {
+func newPair(t *testing.T, spareBytes int64) *pair {
 	t.Helper()
 	p := &pair{now: time.UnixMilli(nowMs), Store: writetest.NewStore(seed), reg: prometheus.NewRegistry()}
 	table, err := replicas.Open(replicas.Options{
 		Settings: replicas.Settings{ClusterLabel: "cluster", ReplicaLabel: "__replica__", Failover: 30 * time.Second, MaxClusters: 2},
-		Now:      func() time.Time { return p.now }, Registerer: p.reg,
+		Now:      func() time.Time { return p.now }, Registerer: p.reg, SpareBytes: spareBytes,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -68,12 +70,12 @@ func saysWritten(w *httptest.ResponseRecorder) string {
 	return w.Header().Get("X-Prometheus-Remote-Write-Samples-Written")
 }
 
-// TestOneReplicaIsStored: the label of the replica is not stored, the other replica gets a success with
-// nothing written, and series without the labels pass.
+// TestOneReplicaIsStored: the label of the replica is not stored, the other replica gets a success for all
+// its samples, and series without the labels pass.
 func TestOneReplicaIsStored(t *testing.T) {
 	long := fmt.Sprintf("%0300d", 7) // its label is not in the common form
 	for _, v := range []version{v1, v2} {
-		p := newPair(t)
+		p := newPair(t, 0)
 		of := func(replica string, value float64) *prompb.WriteRequest {
 			return &prompb.WriteRequest{Timeseries: []prompb.TimeSeries{
 				series(sample(nowMs, value), "__name__", "up", "__replica__", replica, "cluster", "eu", "zone", "1"),
@@ -86,7 +88,7 @@ func TestOneReplicaIsStored(t *testing.T) {
 		if w := p.send(t, v, of("a", 1)); w.Code != 204 || v == v2 && saysWritten(w) != "5" {
 			t.Errorf("%s: the first: %d %s, %s written", v, w.Code, w.Body, saysWritten(w))
 		}
-		if w := p.send(t, v, of("b", 2)); w.Code != 204 || v == v2 && saysWritten(w) != "2" {
+		if w := p.send(t, v, of("b", 2)); w.Code != 204 || v == v2 && saysWritten(w) != "5" {
 			t.Errorf("%s: the other: %d %s, %s written", v, w.Code, w.Body, saysWritten(w))
 		}
 		for row, want := range map[string]int{
@@ -113,7 +115,7 @@ func TestOneReplicaIsStored(t *testing.T) {
 // TestMixedReplicas: each series of a request is judged by itself, as proxies mix them.
 func TestMixedReplicas(t *testing.T) {
 	for _, v := range []version{v1, v2} {
-		p := newPair(t)
+		p := newPair(t, 0)
 		at := func(cluster, replica, name string) prompb.TimeSeries {
 			return series(sample(nowMs, 1), "__name__", name, "__replica__", replica, "cluster", cluster)
 		}
@@ -121,7 +123,7 @@ func TestMixedReplicas(t *testing.T) {
 			at("1", "a", "x"), at("2", "b", "x"), at("1", "b", "x"), at("2", "a", "y"), at("1", "a", "y"), at("3", "a", "x"), at("2", "b", "y"),
 		}})
 		// There may be two clusters.
-		if w.Code != 400 || !strings.Contains(w.Body.String(), "1 too_many_ha_clusters") || !strings.Contains(w.Body.String(), "ha.max-clusters is 2") || v == v2 && saysWritten(w) != "4" {
+		if w.Code != 400 || !strings.Contains(w.Body.String(), "1 too_many_ha_clusters") || !strings.Contains(w.Body.String(), "ha.max-clusters is 2") || v == v2 && saysWritten(w) != "6" || !strings.HasPrefix(w.Body.String(), "4 samples stored, 1 sample left out") {
 			t.Errorf("%s: %d %s, %s written", v, w.Code, w.Body, saysWritten(w))
 		}
 		if len(p.Rows) != 4 || p.Samples != 4 {
@@ -130,15 +132,26 @@ func TestMixedReplicas(t *testing.T) {
 	}
 }
 
+// byTime sorts rows.
+type byTime struct{ *model.Rows }
+
+func (r byTime) Less(i, j int) bool { return r.Times[i] < r.Times[j] }
+func (r byTime) Swap(i, j int) {
+	r.Times[i], r.Times[j] = r.Times[j], r.Times[i]
+	r.Values[i], r.Values[j] = r.Values[j], r.Values[i]
+}
+
 // TestFailover plays two replicas that scrape every 5 s and send every 5 s, with clocks up to 30 s apart, one
-// of which stops for a while. Each time of the stored series is there once, it grows, and no gap is longer
-// than the failover, one interval and the difference of the clocks.
+// of which stops for a while. Each time of the stored series is there once, it grows, and two samples are at
+// most two intervals apart. Without memory for spares, no gap is longer than the failover, one interval and
+// the difference of the clocks.
 func TestFailover(t *testing.T) {
 	const step, length = 5, 900
 	for run := range uint64(40) {
 		random := rand.New(rand.NewPCG(run, 1))
 		v := []version{v1, v2}[run%2]
-		p := newPair(t)
+		spareBytes := int64(run/2%2) << 20
+		p := newPair(t, spareBytes)
 		skew := [2]int64{0, random.Int64N(61) - 30} // seconds
 		stops, back := random.Int64N(300)+60, random.Int64N(300)+400
 		down := random.IntN(2)
@@ -163,7 +176,11 @@ func TestFailover(t *testing.T) {
 			t.Fatalf("run %d: stored %v", run, p.Rows)
 		}
 		rows := p.Rows[`anonymous{__name__="up", cluster="eu"}`]
+		sort.Sort(byTime{rows}) // what was kept is stored after the request that elects
 		most := int64(30+2*step+max(skew[1], -skew[1])+2) * 1e9
+		if spareBytes > 0 {
+			most = 2 * step * 1e9
+		}
 		changes := 0
 		for i := 1; i < rows.Len(); i++ {
 			gap := rows.Times[i] - rows.Times[i-1]

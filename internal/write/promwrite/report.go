@@ -12,7 +12,10 @@ import (
 // report is the outcome of a pushed request.
 type report struct {
 	stored write.Counts
-	left   write.Rejections
+	// other counts samples of replicas that are not elected. The sender is told that they are written, since
+	// those of the leader stand for them: Prometheus takes it for a failure if nothing is.
+	other write.Counts
+	left  write.Rejections
 	// empty counts the version 2 time series without any content. emptyExample is the first of them.
 	empty        int
 	emptyExample string
@@ -22,9 +25,10 @@ type report struct {
 // request: all rows that can be stored are durable. Rejected exemplars alone do not make a version 1
 // request fail, because its sender would count all samples as lost.
 func (r *report) response(v version) receive.Response {
-	left := r.left.Counts()
+	left, written := r.left.Counts(), r.stored
+	written.Add(r.other)
 	if r.empty == 0 && (left.Total() == 0 || v == v1 && left.Samples+left.Histograms == 0) {
-		return receive.Response{Status: http.StatusNoContent, Stored: r.stored}
+		return receive.Response{Status: http.StatusNoContent, Stored: written}
 	}
 	var sb strings.Builder
 	fmt.Fprintf(&sb, "%s stored, %s left out, which need not be sent again:\n", r.stored, left)
@@ -39,5 +43,5 @@ func (r *report) response(v version) receive.Response {
 			fmt.Fprintf(&sb, "  %s: %s\n", r.left[i].Reason, e)
 		}
 	}
-	return receive.Response{Status: http.StatusBadRequest, Text: strings.TrimSuffix(sb.String(), "\n"), Stored: r.stored}
+	return receive.Response{Status: http.StatusBadRequest, Text: strings.TrimSuffix(sb.String(), "\n"), Stored: written}
 }

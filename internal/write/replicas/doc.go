@@ -9,6 +9,9 @@
 // slow clock would repeat a stretch that the one before has written. Its samples up to the newest stored one
 // are dropped.
 //
+// Requests of replicas that are not elected are kept in bounded memory until the leader has written as much.
+// Those of a new leader are due after its election, so no gap remains.
+//
 // The table is saved to a small file, and at a start each leader has the whole time again. The package does
 // not see samples: the receiver asks it for a verdict on a series, and drops or keeps its rows.
 package replicas

@@ -42,12 +42,15 @@ func Open(o Options) (*Table, error) {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	f := promauto.With(o.Registerer)
-	t := &Table{o: o, tenants: map[string]map[string]*Cluster{}, elected: make(chan struct{}, 1), metrics: &metrics{
-		elections: f.NewCounter(prometheus.CounterOpts{Name: "shale_ha_elections_total", Help: "Elections of a replica of an HA pair, the first of each pair included."}),
-		other:     f.NewCounter(prometheus.CounterOpts{Name: "shale_ha_deduplicated_samples_total", Help: "Samples that were not stored because another replica of the HA pair is elected."}),
-		repeated:  f.NewCounter(prometheus.CounterOpts{Name: "shale_ha_repeated_samples_total", Help: "Samples of a newly elected replica that were not stored because they are not newer than those of the replica before."}),
-		clusters:  f.NewGauge(prometheus.GaugeOpts{Name: "shale_ha_clusters", Help: "HA pairs that are known, of all tenants."}),
-		saved:     f.NewGauge(prometheus.GaugeOpts{Name: "shale_ha_save_success", Help: "Whether the last writing of the file of elected replicas succeeded; while it is 0, a restart may elect another replica."}),
+	t := &Table{o: o, tenants: map[string]map[string]*Cluster{}, holding: map[*Cluster]struct{}{}, elected: make(chan struct{}, 1), metrics: &metrics{
+		elections:  f.NewCounter(prometheus.CounterOpts{Name: "shale_ha_elections_total", Help: "Elections of a replica of an HA pair, the first of each pair included."}),
+		other:      f.NewCounter(prometheus.CounterOpts{Name: "shale_ha_deduplicated_samples_total", Help: "Samples that were not stored because another replica of the HA pair is elected."}),
+		repeated:   f.NewCounter(prometheus.CounterOpts{Name: "shale_ha_repeated_samples_total", Help: "Samples of a newly elected replica that were not stored because they are not newer than those of the replica before."}),
+		clusters:   f.NewGauge(prometheus.GaugeOpts{Name: "shale_ha_clusters", Help: "HA pairs that are known, of all tenants."}),
+		evicted:    f.NewCounter(prometheus.CounterOpts{Name: "shale_ha_spare_evicted_requests_total", Help: "Kept requests of replicas that are not elected that were forgotten for lack of memory; an election soon after leaves a gap."}),
+		tookOver:   f.NewCounter(prometheus.CounterOpts{Name: "shale_ha_spare_stored_requests_total", Help: "Kept requests of replicas that were stored because their replica was elected."}),
+		spareBytes: f.NewGauge(prometheus.GaugeOpts{Name: "shale_ha_spare_bytes", Help: "Memory of kept requests of replicas that are not elected."}),
+		saved:      f.NewGauge(prometheus.GaugeOpts{Name: "shale_ha_save_success", Help: "Whether the last writing of the file of elected replicas succeeded; while it is 0, a restart may elect another replica."}),
 	}}
 	t.metrics.saved.Set(1)
 	if o.ClusterLabel == o.ReplicaLabel || o.ClusterLabel == "" || o.ReplicaLabel == "" {

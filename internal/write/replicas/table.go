@@ -21,6 +21,10 @@ type Settings struct {
 // forgetAfter is how long a cluster without samples is remembered.
 const forgetAfter = time.Hour
 
+// minSilence is for how long a new leader may have to drop samples at least, since the one before had a clock
+// that is ahead of its own.
+const minSilence = 30 * time.Second
+
 // maxTenants bounds the tenants that have clusters.
 const maxTenants = 100_000
 
@@ -28,8 +32,10 @@ const maxTenants = 100_000
 type Options struct {
 	Settings
 	// FS and File keep the table; an empty File keeps none.
-	FS         vfs.FS
-	File       string
+	FS   vfs.FS
+	File string
+	// SpareBytes bounds the memory of requests of replicas that are not elected; 0: none are kept.
+	SpareBytes int64
 	Now        func() time.Time // nil: the clock of the machine
 	Registerer prometheus.Registerer
 	Logger     *slog.Logger
@@ -44,6 +50,9 @@ type Table struct {
 	tenants  map[string]map[string]*Cluster
 	clusters int
 	unsaved  bool
+	// holding are the clusters that have spares, of spareBytes together.
+	holding    map[*Cluster]struct{}
+	spareBytes int64
 	// elected has capacity 1, and gets a token when the file should be written soon.
 	elected chan struct{}
 }
@@ -56,6 +65,10 @@ type Cluster struct {
 	// newest is the time of the newest stored sample, as Unix nanoseconds. until is what it was at the last
 	// election: samples up to it are those of the leader before.
 	newest, until int64
+
+	spares spares
+	// forgotten says that the table does not have the cluster any more.
+	forgotten bool
 }
 
 // Verdict says what becomes of a series.
@@ -64,6 +77,8 @@ type Verdict struct {
 	Cluster *Cluster
 	// Until is the time, in Unix nanoseconds, up to which samples have been written by the leader before.
 	Until int64
+	// Spare is the cluster if another replica is its leader.
+	Spare *Cluster
 	// Refused is why rows can not be stored at all; empty: the rows of another replica are, or will be.
 	Refused string
 }
@@ -86,11 +101,12 @@ func (t *Table) Judge(tenant string, cluster, replica []byte) Verdict {
 		t.electLocked(c, tenant, string(cluster), string(replica))
 	case c.replica == string(replica):
 	case now.Sub(c.seen) < t.o.Failover:
-		return Verdict{}
+		return Verdict{Spare: c}
 	default:
-		// A sender with a clock far ahead must not silence its successor for longer than it may be silent itself.
-		c.until = min(c.newest, now.Add(t.o.Failover).UnixNano())
+		// A sender with a clock far ahead must not silence its successor for long.
+		c.until = min(c.newest, now.Add(max(t.o.Failover, minSilence)).UnixNano())
 		t.electLocked(c, tenant, string(cluster), string(replica))
+		t.takeOverLocked(c)
 	}
 	c.seen = now
 	t.unsaved = true
@@ -136,6 +152,7 @@ func (t *Table) forgetLocked(now time.Time) {
 		for name, c := range of {
 			if now.Sub(c.seen) > forgetAfter {
 				delete(of, name)
+				t.forgetSparesLocked(c)
 				t.clusters--
 				t.unsaved = true
 			}
@@ -147,11 +164,14 @@ func (t *Table) forgetLocked(now time.Time) {
 	t.metrics.clusters.Set(float64(t.clusters))
 }
 
-// Stored tells the newest time of the samples of a leader that are durable, in Unix nanoseconds.
-func (t *Table) Stored(c *Cluster, newest int64) {
+// Stored tells the newest time of the samples of a leader that are durable, in Unix nanoseconds. It reports
+// whether requests of the leader from before its election are due.
+func (t *Table) Stored(c *Cluster, newest int64) (due bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	c.newest = max(c.newest, newest)
+	t.trimLocked(c)
+	return len(c.spares.due) > 0
 }
 
 // Dropped counts samples that are not stored: those of a replica that is not elected, and those of a new
@@ -163,6 +183,7 @@ func (t *Table) Dropped(other, repeated int) {
 
 // metrics count elections and what they drop.
 type metrics struct {
-	elections, other, repeated prometheus.Counter
-	clusters, saved            prometheus.Gauge
+	elections, other, repeated  prometheus.Counter
+	evicted, tookOver           prometheus.Counter
+	clusters, saved, spareBytes prometheus.Gauge
 }
