@@ -123,7 +123,7 @@ func (s *patternSample) read(ctx context.Context, e *Engine, req *model.Request)
 		return err
 	}
 	s.choose()
-	return s.mine(ctx, set.Range())
+	return s.mine(ctx, set.Range(), e.workers)
 }
 
 // choose leaves out all but the chunks of the highest priorities.
@@ -149,65 +149,6 @@ func linesWithin(c *model.TextChunk, r model.TimeRange) float64 {
 		return float64(c.Rows)
 	}
 	return max(1, float64(c.Rows)*(float64(to)-float64(from))/(float64(c.Max)-float64(c.Min)))
-}
-
-// mine adds lines of the chosen chunks to the sample.
-func (s *patternSample) mine(ctx context.Context, r model.TimeRange) error {
-	p := s.query.Prepared.program
-	stages := newPatternStages(ctx, s.query)
-	var rows model.TextRows
-	for i := range s.chosen {
-		c := &s.chosen[i]
-		if p.TextFilter != nil {
-			if skip, err := c.Page.Skip(ctx); err != nil || skip {
-				if err != nil {
-					return err
-				}
-				continue
-			}
-		}
-		rows.Reset()
-		err := c.Page.ReadText(ctx, c.Index, model.WantLines|model.WantMetadata, &rows)
-		if err == nil {
-			err = s.mineRows(c, &rows, r, stages)
-		}
-		c.Page.Release()
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (s *patternSample) mineRows(c *sampledChunk, rows *model.TextRows, r model.TimeRange, stages *patternStages) error {
-	from, _ := slices.BinarySearch(rows.Times, r.Min)
-	to := from
-	for to < len(rows.Times) && rows.Times[to] <= r.Max {
-		to++
-	}
-	taken := min(to-from, sampledLines)
-	if taken == 0 {
-		return nil
-	}
-	lines := float64(to-from) / float64(taken) * max(1, s.cut/c.lines)
-	stages.setStream(c.labels)
-	for n := range taken {
-		i := from + n*(to-from)/taken
-		text, metadata := rows.Line(i), rows.MetadataAt(i)
-		s.query.Cost.TextLines.Add(1)
-		s.query.Cost.TextBytes.Add(int64(len(text)))
-		text, ok, err := stages.run(rows, i, text, metadata)
-		if err != nil {
-			return err
-		}
-		if !ok || rows.Times[i] < 0 {
-			continue
-		}
-		if err := s.sample.Add(text, metadata, rows.Times[i], lines); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // sequence is a sequence of random numbers.

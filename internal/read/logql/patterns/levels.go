@@ -45,24 +45,3 @@ func (b *byLevel) addTo(to *Totals, since, fineSince int64) error {
 	}
 	return nil
 }
-
-// Sample mines lines that are read for one result. It is used by one goroutine.
-type Sample struct {
-	cut   *Cutter
-	quota *model.Quota
-	byLevel
-}
-
-// NewSample returns a Sample, whose memory is charged to the quota and stays charged.
-func NewSample(quota *model.Quota) *Sample { return &Sample{cut: NewCutter(), quota: quota} }
-
-// Add adds a line that stands for a number of lines around its time, which is in Unix nanoseconds.
-func (s *Sample) Add(line []byte, metadata model.Labels, time int64, lines float64) error {
-	m, before := s.miner(levelOf(metadata))
-	seconds := time / 1e9
-	m.Add(s.cut, line, uint32(seconds-seconds%fine), float32(lines))
-	return s.quota.TakeBytes(m.bytes - before)
-}
-
-// AddTo adds the patterns of the sample.
-func (s *Sample) AddTo(to *Totals) error { return s.addTo(to, 0, 0) }

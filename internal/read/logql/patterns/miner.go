@@ -31,9 +31,13 @@ func NewCutter() *Cutter { return &Cutter{newTokens()} }
 
 // Add adds a line that stands for a number of lines. Its interval begins at a time in Unix seconds.
 func (m *Miner) Add(cut *Cutter, line []byte, begin uint32, lines float32) {
-	t := cut.tokens
-	t.cut(line)
-	c := m.find(t, line)
+	cut.tokens.cut(line)
+	m.add(cut.tokens, begin, lines)
+}
+
+// add adds a line that was cut.
+func (m *Miner) add(t *tokens, begin uint32, lines float32) {
+	c := m.find(t)
 	before := cap(c.counts)
 	c.counts = addTo(c.counts, begin, lines)
 	m.bytes += bucketBytes * int64(cap(c.counts)-before)
@@ -42,7 +46,7 @@ func (m *Miner) Add(cut *Cutter, line []byte, begin uint32, lines float32) {
 }
 
 // find returns the cluster of a line, changed so that its pattern matches the line.
-func (m *Miner) find(t *tokens, line []byte) *cluster {
+func (m *Miner) find(t *tokens) *cluster {
 	list := m.structures[t.structure]
 	var best, similar *cluster
 	most, mostSimilar := -1, -1
@@ -62,7 +66,7 @@ func (m *Miner) find(t *tokens, line []byte) *cluster {
 		if m.clusters == maxClusters {
 			m.forgetOne()
 		}
-		c := newCluster(t, line)
+		c := newCluster(t)
 		m.structures[t.structure] = append(m.structures[t.structure], c)
 		m.clusters++
 		m.bytes += c.size()

@@ -39,7 +39,7 @@ func mineAll(lines [][]byte) (*Miner, []*cluster) {
 	of := make([]*cluster, len(lines))
 	for i, l := range lines {
 		cut.tokens.cut(l)
-		of[i] = m.find(cut.tokens, l)
+		of[i] = m.find(cut.tokens)
 		of[i].counts = addTo(of[i].counts, 0, 1)
 		m.lines++
 		of[i].used = m.lines

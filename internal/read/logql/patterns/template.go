@@ -24,10 +24,10 @@ type cluster struct {
 // clusterBytes is about what a cluster takes besides its text, words and counts.
 const clusterBytes = 224
 
-func newCluster(t *tokens, line []byte) *cluster {
+func newCluster(t *tokens) *cluster {
 	c := &cluster{
-		text: bytes.Clone(line[:t.covered]), spans: append([]span(nil), t.spans...), words: append([]uint64(nil), t.words...),
-		open: t.covered < len(line), structure: t.structure,
+		text: bytes.Clone(t.text), spans: append([]span(nil), t.spans...), words: append([]uint64(nil), t.words...),
+		open: t.open, structure: t.structure,
 	}
 	for i, s := range c.spans {
 		// A word that is not text cannot be shown, and a name in angle brackets would be read as a capture.

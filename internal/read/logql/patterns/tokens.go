@@ -31,8 +31,9 @@ type tokens struct {
 	spans []span
 	// words has the hash of each word. They are never 0 and odd exactly if the word has a digit.
 	words []uint64
-	// covered is how many bytes of the line are looked at. If there are more, they are one wildcard.
-	covered int
+	// text is as much of the line as is looked at. If there is more, the line is open: the rest is a wildcard.
+	text []byte
+	open bool
 	// structure stands for all that is between the words.
 	structure uint64
 
@@ -67,7 +68,7 @@ func (t *tokens) cut(line []byte) {
 		t.words = append(t.words, (maphash.Bytes(t.seed, line[begin:i])|2)&^1|digit)
 		t.between = append(t.between, 'w') // no separator
 	}
-	if t.covered = i; i < len(line) {
+	if t.text, t.open = line[:i], i < len(line); t.open {
 		t.between = append(t.between, '.')
 	}
 	t.structure = maphash.Bytes(t.seed, t.between)
