@@ -53,7 +53,7 @@ func (t *table) touchTenants(fps []uint64, order []uint32) (sum uint16) {
 // Reserve makes room for a number of keys, so that filling the set does not grow it step by step.
 func (k *Set) Reserve(keys int64) error {
 	perShard := uint64(min(keys, k.maxKeys)) / uint64(len(k.shards))
-	groups := perShard*100/(slotsPerGroup*loadPercent)*103/100 + 1 // shards differ slightly in size
+	groups := min(perShard*100/(slotsPerGroup*loadPercent)*skewPercent/100+1, k.maxGroups)
 	for i := range k.shards {
 		s := &k.shards[i]
 		s.writer.Lock()
@@ -81,8 +81,12 @@ func (s *shard) add(k *Set, fp uint64, tick uint8, tenant uint16) Outcome {
 	if k.count.Load() >= k.maxKeys {
 		return NoRoom
 	}
-	for s.table.full() || !s.table.insert(fp, tick, tenant) {
-		if err := s.rebuild(k, s.table.groups*growPercent/100, 0, nil); err != nil {
+	for {
+		last := s.table.groups >= k.maxGroups
+		if (last || !s.table.full()) && s.table.insert(fp, tick, tenant) {
+			break
+		}
+		if last || s.rebuild(k, min(s.table.groups*growPercent/100, k.maxGroups), 0, nil) != nil {
 			return NoRoom
 		}
 	}

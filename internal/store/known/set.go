@@ -18,9 +18,11 @@ import (
 type Set struct {
 	shards  []shard
 	maxKeys int64
-	count   atomic.Int64
-	tick    atomic.Uint32
-	tenants [1 << 16]atomic.Int32 // series of each tenant
+	// maxGroups is the size up to which the tables of shards grow.
+	maxGroups uint64
+	count     atomic.Int64
+	tick      atomic.Uint32
+	tenants   [1 << 16]atomic.Int32 // series of each tenant
 }
 
 type shard struct {
@@ -37,7 +39,9 @@ func New(maxBytes int64) (*Set, error) {
 	}
 	k := &Set{shards: make([]shard, shards)}
 	// While a shard grows, its table exists twice.
-	k.maxKeys = (maxBytes - maxBytes/int64(shards)*2) / groupBytes * slotsPerGroup * loadPercent / 100 * 100 / growPercent
+	groups := (maxBytes - maxBytes/int64(shards)*2) / groupBytes
+	k.maxGroups = uint64(max(minGroups, groups/int64(shards)-maxDistance))
+	k.maxKeys = groups * slotsPerGroup * loadPercent / skewPercent
 	k.tick.Store(1)
 	for i := range k.shards {
 		t, err := newTable(minGroups)

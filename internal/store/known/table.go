@@ -30,6 +30,8 @@ const (
 	loadPercent = 76
 	// growPercent is by how much a table grows. Shards grow one by one, so the set as a whole grows smoothly.
 	growPercent = 125
+	// skewPercent is the size of the largest shard, in per cent of the mean, that is allowed for.
+	skewPercent = 103
 )
 
 // table is the memory of one shard.
