@@ -16,7 +16,7 @@ func keepAnswers(c *config.Config, e *Engine, registry *prometheus.Registry) *an
 	if !c.Answers.On() {
 		return nil
 	}
-	o := answer.Options{MaxBytes: splitMemory(c.MemoryBytes).answers, State: state{e.changes, e}, Registerer: registry}
+	o := answer.Options{MaxBytes: memoryOf(c).answers, State: state{e.changes, e}, Registerer: registry}
 	for _, cause := range changes.Causes() {
 		o.Causes = append(o.Causes, string(cause))
 	}

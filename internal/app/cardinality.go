@@ -108,6 +108,9 @@ func (c cardinality) Count(ctx context.Context, q *prom.CountQuery) (*prom.Count
 // count counts the series of a day, or of now if the day is zero.
 func (c cardinality) count(ctx context.Context, req *model.Request, name string, day time.Time) (*read.Cardinality, error) {
 	if day.IsZero() {
+		if c.e.recent == nil {
+			return nil, errNoHead
+		}
 		return read.CountLabels(ctx, c.e.recent, req, name)
 	}
 	r := *req
@@ -178,6 +181,9 @@ func summary(q *prom.CountQuery, name string, n *read.Cardinality) *prom.Counts 
 
 // Active counts the active series of a tenant, and what has created series.
 func (c cardinality) Active(ctx context.Context, q *prom.ActiveQuery) (*prom.Active, error) {
+	if c.e.head == nil {
+		return nil, errNoHead
+	}
 	created, over := c.e.creators.Now(q.Tenant, q.Signal, q.Limit)
 	out := &prom.Active{Active: c.e.head.ActiveSeries(q.Tenant), New: creationsOf(&created)}
 	out.New.Seconds = over.Seconds()
@@ -201,6 +207,9 @@ func creationsOf(c *creators.Counts) prom.Creations {
 // tsdbStatus counts the series of a tenant in the label store of the head: the active ones, and those with
 // samples that are not in the bucket yet.
 func tsdbStatus(ctx context.Context, e *Engine, tenant string, limit int, q *model.Quota, cost *model.Cost) (prom.TSDBStatus, error) {
+	if e.recent == nil {
+		return prom.TSDBStatus{}, errNoHead
+	}
 	times := e.recent.TimeRange(model.Metrics, tenant)
 	req := &model.Request{Tenant: tenant, Signal: model.Metrics, Range: model.Always(), LabelsCharged: true, Quota: q, Cost: cost}
 	n, err := read.CountLabels(ctx, e.recent, req, "")
@@ -255,6 +264,9 @@ func openAsked(e *Engine) {
 
 // Unused finds the metrics and labels of the series of now that no query has asked for, and what they take.
 func (c cardinality) Unused(ctx context.Context, q *prom.UnusedQuery) (*prom.Unused, error) {
+	if c.e.recent == nil {
+		return nil, errNoHead
+	}
 	quota := &model.Quota{Tenant: q.Tenant, MaxBytes: q.Quota.MaxBytes, Pool: q.Quota.Pool}
 	defer quota.Release()
 	req := &model.Request{Tenant: q.Tenant, Signal: model.Metrics, Range: model.Always(), LabelsCharged: true, Quota: quota, Cost: q.Cost}

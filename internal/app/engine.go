@@ -129,8 +129,8 @@ type Engine struct {
 	path      *write.Path
 	archive   *archive.Archive
 	querier   *read.Querier
-	results   *results.Tier // nil: none
-	recent    *query.Source
+	results   *results.Tier        // nil: none
+	recent    *query.Source        // nil: the engine has no head
 	further   *victorialogs.Source // nil: none
 	rate      *bill.Rate           // of the requests of queries to the bucket
 	expiry    *expiry
@@ -222,7 +222,7 @@ func OpenEngine(ctx context.Context, o EngineOptions) (_ *Engine, err error) {
 	})
 	e.path.Watch(bounded.Observe)
 	openCreators(e)
-	if err := e.openSources(seed, split); err != nil {
+	if err := e.openSources(seed, split, e.openRecent); err != nil {
 		return nil, err
 	}
 	e.runUsage()
@@ -244,8 +244,15 @@ func OpenEngine(ctx context.Context, o EngineOptions) (_ *Engine, err error) {
 	return e, nil
 }
 
-// openSources opens the tiers of the cache, the sources of series, and the read path over them.
-func (e *Engine) openSources(seed model.KeySeed, split budget) (err error) {
+// openRecent returns the head as a source.
+func (e *Engine) openRecent(pages *ram.Cache) read.Source {
+	e.recent = e.head.Source(localCache{pages, e.accounts})
+	return e.recent
+}
+
+// openSources opens the tiers of the cache, the sources of series, and the read path over them. recent
+// returns the source of what is not in the bucket yet.
+func (e *Engine) openSources(seed model.KeySeed, split budget, recent func(*ram.Cache) read.Source) (err error) {
 	e.accounts = newAccounts(split.ledger/4, e.now, e.o.SSD != nil, e.o.Registerer)
 	var secondary []cache.Secondary
 	e.rate = bill.Watch(e.o.Bucket)
@@ -273,7 +280,7 @@ func (e *Engine) openSources(seed model.KeySeed, split budget) (err error) {
 	if err != nil {
 		return err
 	}
-	e.recent = e.head.Source(localCache{pages, e.accounts})
+	unshipped := recent(pages)
 	e.archive = archive.New(archive.Options{
 		Catalog: e.catalog, Bucket: e.rate, Gap: e.o.CoalesceGap, Seed: seed, Pages: pages, Secondary: cache.Chain(secondary...),
 		Accounts:   e.accounts.ofArchive(),
@@ -282,7 +289,7 @@ func (e *Engine) openSources(seed model.KeySeed, split budget) (err error) {
 	openAsked(e)
 	e.querier = read.New(read.Options{
 		Asked:   e.asked,
-		Sources: e.sources(seed),
+		Sources: e.sources(seed, unshipped),
 		Horizon: e.horizon, Warn: e.lost.warn, Now: e.o.Now, Registerer: e.o.Registerer,
 	})
 	kept := e.o.Results
@@ -420,13 +427,6 @@ func (e *Engine) Querier() *read.Querier { return e.querier }
 
 // Results returns the cache of results, or nil.
 func (e *Engine) Results() *results.Tier { return e.results }
-
-// Metadata emits the metadata of a metric family, or of all families of a tenant if the name is empty.
-func (e *Engine) Metadata(tenant, family string, cost *model.Cost, emit func(family string, m model.Metadata) bool) error {
-	e.lost.warnOfMetadata(cost, e.now())
-	e.head.Metadata(tenant, family, emit)
-	return nil
-}
 
 // Compact merges all blocks that are due.
 func (e *Engine) Compact(ctx context.Context) error {

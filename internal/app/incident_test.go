@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/shaledb/shale/internal/app/buckets"
 	"github.com/shaledb/shale/internal/bill"
 	"github.com/shaledb/shale/internal/bucket"
 	"github.com/shaledb/shale/internal/model"
@@ -276,13 +277,13 @@ func TestIncidentAtScale(t *testing.T) {
 		var quiet, greedy crowd
 		var p *region
 		synctest.Test(t, func(t *testing.T) {
-			quiet = crowd{b: Scheduled(newRegion(c.allows()), c.scheme, usualRequests(), nil), span: span}
+			quiet = crowd{b: buckets.Scheduled(newRegion(c.allows()), c.scheme, usualRequests(), nil), span: span}
 			quiet.run(t.Context())
 		})
 		synctest.Test(t, func(t *testing.T) {
 			p = newRegion(c.allows())
 			greedy = crowd{
-				b: Scheduled(p, c.scheme, usualRequests(), nil), span: span, lanes: queries * lanesOfQuery, account: unbounded.Open([]string{"greedy"}),
+				b: buckets.Scheduled(p, c.scheme, usualRequests(), nil), span: span, lanes: queries * lanesOfQuery, account: unbounded.Open([]string{"greedy"}),
 			}
 			greedy.run(t.Context())
 		})
@@ -330,7 +331,7 @@ func TestIncidentIsRefused(t *testing.T) {
 		}
 		hourly := bill.New(bill.Options{Limits: bill.Limits{TenantRequests: 50_000, Prices: prices}})
 		p := newRegion(s3Partition)
-		c := crowd{b: Scheduled(p, "s3", usualRequests(), nil), span: 40 * time.Second, lanes: 4 * lanesOfQuery, account: hourly.Open([]string{"greedy"})}
+		c := crowd{b: buckets.Scheduled(p, "s3", usualRequests(), nil), span: 40 * time.Second, lanes: 4 * lanesOfQuery, account: hourly.Open([]string{"greedy"})}
 		c.run(t.Context())
 		if c.broke == nil || c.reads > 51_000 || c.failed > 0 {
 			t.Errorf("the greedy tenant made %d reads, and was refused by %v; %d reads of dashboards failed", c.reads, c.broke, c.failed)

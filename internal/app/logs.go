@@ -33,13 +33,14 @@ var (
 // apiOptions returns the options that the APIs of all languages share, with the same slots and the same
 // memory.
 func apiOptions(c config.Config, registry *prometheus.Registry, log *slog.Logger) api.Options {
-	queries, slots := splitMemory(c.MemoryBytes).queries, api.NewSlots(c.Query.MaxConcurrent)
+	split := memoryOf(&c)
+	queries, slots := split.queries, api.NewSlots(c.Query.MaxConcurrent)
 	processors := &model.Processors{Count: runtime.GOMAXPROCS(0), Shared: slots.Shared}
 	return api.Options{
 		Slots:      slots,
 		Pool:       &model.QueryPool{MaxBytes: queries, Grain: min(queries>>10, 64<<10), Shared: slots.Shared},
 		Processors: processors,
-		Forms:      &model.QueryPool{MaxBytes: splitMemory(c.MemoryBytes).forms, Name: "forms and bodies of queries"},
+		Forms:      &model.QueryPool{MaxBytes: split.forms, Name: "forms and bodies of queries"},
 		Waits:      api.NewWaitMetrics(registry, processors),
 		Limits:     c.Query,
 		Version:    api.Version{Version: c.Version, Revision: c.Commit, GoVersion: runtime.Version()},
@@ -97,12 +98,19 @@ func lokiOptions(c config.Config, e *Engine, k *patterns.Keeper, shared api.Opti
 	if e.further != nil {
 		further = e.further
 	}
+	var watch logql.Watcher
+	if e.path != nil {
+		watch = e.path
+	}
 	o := loki.Options{
-		Engine:    logql.New(logql.Options{Read: e.Querier(), Watch: e.Path(), Further: further, Patterns: k, Results: e.Results(), Registerer: registry}),
+		Engine:    logql.New(logql.Options{Read: e.Querier(), Watch: watch, Further: further, Patterns: k, Results: e.Results(), Registerer: registry}),
 		Options:   shared,
 		Retention: e.linesKept,
 	}
-	if c.Head.Deletion.Deletions > 0 {
+	switch {
+	case e.head == nil:
+		o.Deletions = noDeletions{e}
+	case c.Head.Deletion.Deletions > 0:
 		o.Deletions = lineDeletions{e, k}
 	}
 	return o
@@ -120,8 +128,8 @@ func (l *listener) closeLogs() error {
 }
 
 // sources returns the sources of series.
-func (e *Engine) sources(seed model.KeySeed) []read.Source {
-	all := []read.Source{e.recent, e.archive}
+func (e *Engine) sources(seed model.KeySeed, unshipped read.Source) []read.Source {
+	all := []read.Source{unshipped, e.archive}
 	if e.o.VictoriaLogs.Source.Set() {
 		e.further = victorialogs.New(victorialogs.Options{
 			Settings: e.o.VictoriaLogs, Seed: seed, Rules: e.o.LineRules, Registerer: e.o.Registerer,

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/util/features"
@@ -91,7 +92,10 @@ func promOptions(c config.Config, e *Engine, engine *promEngine, shared api.Opti
 		Runtime: func() prom.RuntimeInfo { return runtimeInfo(&c, started) },
 		Options: shared,
 	}
-	if c.Head.Deletion.Deletions > 0 {
+	switch {
+	case e != nil && e.head == nil:
+		o.Delete = func(context.Context, string, []*labels.Matcher, int64, int64) error { return errNoDeletions }
+	case c.Head.Deletion.Deletions > 0:
 		o.Delete, o.Clean = deletePromSeries(e), e.compactor.Wake
 	}
 	return o
@@ -164,4 +168,14 @@ func electReplicas(c *config.Config, e *Engine, registry *prometheus.Registry, l
 		cancel()
 		done.Wait()
 	}), nil
+}
+
+// Metadata emits the metadata of a metric family, or of all families of a tenant if the name is empty.
+func (e *Engine) Metadata(tenant, family string, cost *model.Cost, emit func(family string, m model.Metadata) bool) error {
+	if e.head == nil { // gateways drop metadata
+		return nil
+	}
+	e.lost.warnOfMetadata(cost, e.now())
+	e.head.Metadata(tenant, family, emit)
+	return nil
 }

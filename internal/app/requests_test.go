@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/shaledb/shale/internal/app/buckets"
 	"github.com/shaledb/shale/internal/bucket"
 	"github.com/shaledb/shale/internal/bucket/buckettest"
 	bucketfs "github.com/shaledb/shale/internal/bucket/fs"
@@ -30,7 +31,7 @@ func TestScheduledSuite(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return Scheduled(b, "s3", usualRequests(), nil)
+		return buckets.Scheduled(b, "s3", usualRequests(), nil)
 	})
 }
 
@@ -178,13 +179,13 @@ func TestIncident(t *testing.T) {
 	var alone time.Duration
 	synctest.Test(t, func(t *testing.T) {
 		var failed int
-		if alone, failed, _ = panels(t, Scheduled(newCloud(), "s3", usualRequests(), nil), 0); failed > 0 {
+		if alone, failed, _ = panels(t, buckets.Scheduled(newCloud(), "s3", usualRequests(), nil), 0); failed > 0 {
 			t.Errorf("%d reads failed without the greedy tenant", failed)
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloud()
-		p99, failed, rate := panels(t, Scheduled(c, "s3", usualRequests(), nil), greedy)
+		p99, failed, rate := panels(t, buckets.Scheduled(c, "s3", usualRequests(), nil), greedy)
 		if c.locked || failed > 0 {
 			t.Errorf("locked out: %v; %d reads of panels failed", c.locked, failed)
 		}

@@ -41,6 +41,7 @@ type builder struct {
 func builders() map[string]builder {
 	return map[string]builder{
 		config.RoleGateway: {openGateway, []auth.Right{auth.Write}},
+		config.RoleQuery:   {openQuery, []auth.Right{auth.Read}},
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"github.com/shaledb/shale/internal/app/buckets"
 	"github.com/shaledb/shale/internal/app/disk"
 	"github.com/shaledb/shale/internal/bucket"
 	"github.com/shaledb/shale/internal/bucket/location"
@@ -143,8 +144,8 @@ func openBucket(o *Options, fs vfs.FS, registry *prometheus.Registry) (b bucket.
 	if o.WrapBucket != nil {
 		b = o.WrapBucket(b)
 	}
-	check = newBucketCheck(b, where, registry, o.Logger).run
-	return Scheduled(meter.New(b, registry), string(where.Kind), o.Config.Requests, registry), where, check, nil
+	check = buckets.NewCheck(b, where, registry, o.Logger).Run
+	return buckets.Scheduled(meter.New(b, registry), string(where.Kind), o.Config.Requests, registry), where, check, nil
 }
 
 // disk returns the file system, and the path of the data folder.

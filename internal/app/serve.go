@@ -12,6 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/shaledb/shale/internal/api"
 	"github.com/shaledb/shale/internal/api/admin"
 	"github.com/shaledb/shale/internal/api/carbonlink"
 	graphiteapi "github.com/shaledb/shale/internal/api/graphite"
@@ -24,6 +25,7 @@ import (
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/read/graphite/events"
 	"github.com/shaledb/shale/internal/read/graphite/names"
+	"github.com/shaledb/shale/internal/read/logql/patterns"
 	"github.com/shaledb/shale/internal/write"
 	"github.com/shaledb/shale/internal/write/graphite"
 	"github.com/shaledb/shale/internal/write/promwrite"
@@ -157,9 +159,6 @@ func (s *servers) graphiteAddrs() (fields []any) {
 // mount connects the receivers and the APIs to an open store.
 func (s *servers) mount(c config.Config, e *Engine, registry *prometheus.Registry, log *slog.Logger) error {
 	var err error
-	if s.policies, err = openPolicies(c, log); err != nil {
-		return err
-	}
 	if s.carbon, err = openCarbon(&c, carbonPlace{e.Path(), e.o.FS, e.o.DataDir}, registry, log); err != nil {
 		return err
 	}
@@ -172,6 +171,23 @@ func (s *servers) mount(c config.Config, e *Engine, registry *prometheus.Registr
 	}
 	s.stopElections = stopElections
 	mux.Handle(promwrite.Path, promwrite.NewElecting(e.Path(), elector, registry))
+	shared := s.mountProm(c, e, mux, registry, log)
+	receive(c, e.Path(), e.o.Tenants, mux, registry)
+	kept, stop := keepPatterns(c, e, registry)
+	s.http.stopPatterns = stop
+	if err := s.mountLogsAndGraphite(c, e, kept, shared, mux, registry, log); err != nil {
+		return err
+	}
+	if err := mux.unknown(); err != nil {
+		return err
+	}
+	s.mounted = mux.mounted
+	s.http.mux.Store(mux.ServeMux)
+	return s.listenGraphite(&c, e.Path(), registry, log)
+}
+
+// mountProm mounts the API of Prometheus, and returns what it shares with those of other languages.
+func (s *servers) mountProm(c config.Config, e *Engine, mux api.Mux, registry *prometheus.Registry, log *slog.Logger) api.Options {
 	shared := apiOptions(c, registry, log)
 	if c.TenantsFile != "" {
 		shared.LimitsOf = e.o.Tenants.queries
@@ -181,9 +197,14 @@ func (s *servers) mount(c config.Config, e *Engine, registry *prometheus.Registr
 	shared.Meter = readMeter{e.usage}
 	s.http.engine = newPromEngine(c, registry, log)
 	prom.New(promOptions(c, e, s.http.engine, shared)).Routes(mux)
-	receive(c, e.Path(), e.o.Tenants, mux, registry)
-	kept, stop := keepPatterns(c, e, registry)
-	s.http.stopPatterns = stop
+	return shared
+}
+
+// mountLogsAndGraphite mounts the APIs of Loki and of Graphite, whose events are lines.
+func (s *servers) mountLogsAndGraphite(c config.Config, e *Engine, kept *patterns.Keeper, shared api.Options, mux api.Mux, registry *prometheus.Registry, log *slog.Logger) (err error) {
+	if s.policies, err = openPolicies(c, log); err != nil {
+		return err
+	}
 	lines := lokiOptions(c, e, kept, shared, registry)
 	s.http.logs = loki.New(lines)
 	s.http.logs.Routes(mux)
@@ -191,15 +212,8 @@ func (s *servers) mount(c config.Config, e *Engine, registry *prometheus.Registr
 	reader := &events.Reader{Lines: lines.Engine}
 	engine := newGraphiteEngine(s.http.names, e, s.policies, reader)
 	graphiteapi.New(graphiteOptions(s.http.names, engine, reader, shared)).Routes(mux)
-	if s.carbonlink, err = listenCarbonlink(&c, engine, shared.Pool, registry, log); err != nil {
-		return err
-	}
-	if err := mux.unknown(); err != nil {
-		return err
-	}
-	s.mounted = mux.mounted
-	s.http.mux.Store(mux.ServeMux)
-	return s.listenGraphite(&c, e.Path(), registry, log)
+	s.carbonlink, err = listenCarbonlink(&c, engine, shared.Pool, registry, log)
+	return err
 }
 
 // listenGraphite opens the listeners of Graphite that settings ask for.

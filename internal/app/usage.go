@@ -47,7 +47,10 @@ func (e *Engine) holdings(ctx context.Context, tenants []string) (map[string]usa
 	stored, err := e.archive.StoredBytes(ctx, e.catalog.Live())
 	all := make(map[string]usage.Holding, len(tenants))
 	for _, t := range tenants {
-		h := usage.Holding{Series: e.head.ActiveSeries(t), StoredBytes: -1}
+		h := usage.Holding{StoredBytes: -1}
+		if e.head != nil {
+			h.Series = e.head.ActiveSeries(t)
+		}
 		if stored != nil {
 			h.StoredBytes = stored[t]
 		}

@@ -3,6 +3,18 @@ package archtest
 // appRooms returns the rows of what app builds processes with, besides the rooms that it connects.
 func appRooms() []room {
 	return []room{
+		{"app/buckets", map[string]string{
+			"bucket":          "it is a bucket",
+			"bucket/check":    "a store is checked before it is used",
+			"bucket/coalesce": "reads that are near are joined",
+			"bucket/hedge":    "a slow read is sent twice",
+			"bucket/location": "errors name the bucket",
+			"bucket/pace":     "requests wait for their turn",
+			"bucket/retry":    "requests are repeated",
+			"bucket/share":    "queries share the requests",
+			"config":          "the settings of requests",
+			"store/catalog":   "a bucket without a seed is new",
+		}, "a bucket has objects, whatever is in them"},
 		{"app/conns", nil, "a connection is open or closed, whatever is asked over it"},
 		{"app/gateway", map[string]string{
 			"bucket":        "it says which topic takes writes",
@@ -11,6 +23,13 @@ func appRooms() []room {
 			"store/topics":  "a key has a partition",
 			"write":         "it is a write path",
 		}, "a gateway takes batches to Kafka; receivers are mounted by app"},
+		{"app/progress", map[string]string{
+			"bucket":        "it says which topics carry writes",
+			"journal/kafka": "brokers say where partitions end",
+			"read/remote":   "queries ask what must be seen",
+			"store/catalog": "the log of ships says what the bucket has",
+			"store/topics":  "a partition is a journal",
+		}, "how far a partition has come does not depend on its rows"},
 		{"app/disk", nil, "a folder has a size, whatever lies in it"},
 	}
 }

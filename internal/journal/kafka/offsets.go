@@ -25,6 +25,34 @@ func Offsets(ctx context.Context, c Connection, topic string, partitions ...int3
 	return extents(ctx, cl, topic, partitions)
 }
 
+// Asker asks brokers where partitions end, again and again. It is safe for concurrent use.
+type Asker struct{ client *kgo.Client }
+
+// NewAsker returns an Asker. It connects with the first question.
+func NewAsker(c Connection) (*Asker, error) {
+	cl, err := c.client()
+	if err != nil {
+		return nil, err
+	}
+	return &Asker{cl}, nil
+}
+
+// Ends returns the offsets after the last acknowledged records of the partitions of a topic.
+func (a *Asker) Ends(ctx context.Context, topic string, partitions int32) (map[int32]int64, error) {
+	all := make([]int32, partitions)
+	for i := range all {
+		all[i] = int32(i)
+	}
+	found, err := offsetsAt(ctx, a.client, topic, all, latest)
+	if err == nil && len(found) < len(all) {
+		err = fmt.Errorf("kafka: topic %s: %w: brokers know the ends of %d of %d partitions", topic, model.ErrTransient, len(found), len(all))
+	}
+	return found, err
+}
+
+// Close closes the connections.
+func (a *Asker) Close() { a.client.Close() }
+
 // The times that stand for the ends of a partition.
 const (
 	latest   = -1

@@ -266,9 +266,23 @@ func TestGap(t *testing.T) {
 	if err := s.over(ctx, &log{of: more}, nil); err != nil {
 		t.Error("an idle journal needs no holder: ", err)
 	}
+	more[len(more)-1].Unknown = errors.New("brokers are away")
+	err := s.over(ctx, &log{of: more}, nil)
+	gap("an unknown end without a holder", err, remote.Gap{Node: "p9", From: 13})
+	if !strings.Contains(err.Error(), "brokers are away") {
+		t.Errorf("%v does not say why", err)
+	}
+	held := s.progress(0)
+	held[0].Unknown = errors.New("brokers are away")
+	if err := s.over(ctx, &log{of: held}, nil); err != nil {
+		t.Error("an unknown end with a holder: ", err)
+	}
+	if err := s.over(remote.Strong(ctx), &log{of: held}, nil); err == nil || !strings.Contains(err.Error(), "brokers are away") {
+		t.Errorf("an unknown end, and a query that must see it: %v", err)
+	}
 	// A peer that is gone is named.
 	s.servers[1].Close()
-	err := s.over(ctx, &log{of: s.progress(0)}, nil)
+	err = s.over(ctx, &log{of: s.progress(0)}, nil)
 	gap("gone", err, remote.Gap{Node: "p2", From: 1, To: s.parts[2].head.Applied()})
 	if !strings.Contains(err.Error(), s.options.Peers[1]) {
 		t.Errorf("%v does not name %s", err, s.options.Peers[1])

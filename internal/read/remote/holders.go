@@ -127,7 +127,7 @@ func (s *Source) url(peer, path string) string {
 type Gap struct {
 	Node  string
 	Epoch uint64
-	// From and To are the first and the last sequence number that is missing.
+	// From and To are the first and the last sequence number that is missing. To is 0 if it is not known.
 	From, To uint64
 	// Why says what is known of the cause; it may be empty.
 	Why string
@@ -136,6 +136,9 @@ type Gap struct {
 // Error names the journal and the numbers.
 func (g *Gap) Error() string {
 	text := fmt.Sprintf("records %d to %d of journal %s of epoch %d are neither in the bucket nor with a process that can be asked", g.From, g.To, g.Node, g.Epoch)
+	if g.To == 0 {
+		text = fmt.Sprintf("records from %d of journal %s of epoch %d may be missing in the bucket, and no process can be asked", g.From, g.Node, g.Epoch)
+	}
 	if g.Why != "" {
 		text += ": " + g.Why
 	}
@@ -227,15 +230,21 @@ func (s *Source) require(ctx context.Context, p *plan, need map[journalID]wire.N
 	for _, x := range p.progress {
 		at := journalID{x.Node, x.Epoch}
 		if best[at] == nil {
-			if x.Covered >= x.End {
+			if x.Unknown == nil && x.Covered >= x.End {
 				continue
 			}
 			s.metrics.gaps.WithLabelValues("no_holder").Inc()
 			g := &Gap{Node: x.Node, Epoch: x.Epoch, From: x.Covered + 1, To: x.End}
-			if unheard != nil {
-				g.Why = unheard.Error()
+			if why := errors.Join(x.Unknown, unheard); why != nil {
+				g.Why = strings.ReplaceAll(why.Error(), "\n", "; ")
+			}
+			if x.Unknown != nil {
+				g.To = 0
 			}
 			return g
+		}
+		if isStrong && x.Unknown != nil {
+			return fmt.Errorf("journal %s of epoch %d: a query that must see everything cannot be answered: %w: %w", x.Node, x.Epoch, model.ErrTransient, x.Unknown)
 		}
 		n := wire.Need{Node: x.Node, Epoch: x.Epoch, After: x.Covered}
 		if isStrong {

@@ -33,6 +33,8 @@ type Progress struct {
 	Covered uint64
 	// End is the last sequence number that was acknowledged to a sender.
 	End uint64
+	// Unknown says why End is not known; nil: it is. Then a query needs a holder.
+	Unknown error
 }
 
 // Options build a Source. Zero values take the defaults that are named.

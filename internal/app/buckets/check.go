@@ -1,4 +1,4 @@
-package app
+package buckets
 
 import (
 	"context"
@@ -20,21 +20,22 @@ import (
 // checkTime is how long a start waits for a store that does not respond.
 const checkTime = time.Minute
 
-// bucketCheck tests the bucket at the start.
-type bucketCheck struct {
+// Check tests the bucket at the start.
+type Check struct {
 	bucket   bucket.Bucket
 	location location.Location
 	failures *prometheus.CounterVec
 	log      *slog.Logger
 }
 
-func newBucketCheck(b bucket.Bucket, l location.Location, reg prometheus.Registerer, log *slog.Logger) *bucketCheck {
-	return &bucketCheck{bucket: b, location: l, log: log, failures: promauto.With(reg).NewCounterVec(prometheus.CounterOpts{
+// NewCheck returns a check of a bucket.
+func NewCheck(b bucket.Bucket, l location.Location, reg prometheus.Registerer, log *slog.Logger) *Check {
+	return &Check{bucket: b, location: l, log: log, failures: promauto.With(reg).NewCounterVec(prometheus.CounterOpts{
 		Name: "shale_bucket_check_failures_total", Help: "Failed checks of the bucket at the start of the process, by the step that failed."}, []string{"step"})}
 }
 
-// run refuses a store that does not keep the contract of buckets. It waits for one that does not respond.
-func (c *bucketCheck) run(ctx context.Context) error {
+// Run refuses a store that does not keep the contract of buckets. It waits for one that does not respond.
+func (c *Check) Run(ctx context.Context) error {
 	began := time.Now()
 	for wait := time.Second; ; wait = min(2*wait, 15*time.Second) {
 		err := bucketcheck.Run(ctx, c.bucket, c.depth(ctx), nil)
@@ -66,7 +67,7 @@ func (c *bucketCheck) run(ctx context.Context) error {
 }
 
 // depth returns how much to check. A store that is used for the first time gets the full check.
-func (c *bucketCheck) depth(ctx context.Context) bucketcheck.Depth {
+func (c *Check) depth(ctx context.Context) bucketcheck.Depth {
 	if c.location.Kind == location.Folder {
 		return bucketcheck.Quick
 	}

@@ -1,4 +1,4 @@
-package app
+package buckets
 
 import (
 	"github.com/prometheus/client_golang/prometheus"

@@ -1,0 +1,220 @@
+package progress
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/shaledb/shale/internal/bucket"
+	"github.com/shaledb/shale/internal/journal/kafka"
+	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/read/remote"
+	"github.com/shaledb/shale/internal/store/catalog"
+	"github.com/shaledb/shale/internal/store/topics"
+)
+
+// The rooms fit.
+var _ remote.Log = (*Log)(nil)
+
+// Options build a Log. Zero values take the defaults that are named.
+type Options struct {
+	Connection kafka.Connection
+	// Epochs are those that Bucket records. Later ones are noticed.
+	Epochs  []topics.Epoch
+	Bucket  bucket.Bucket
+	Catalog *catalog.Catalog
+	// EndsEvery is how often Kafka is asked for the ends of partitions (1 s), and ShipsEvery how often the
+	// bucket is for ships (5 s). ListEvery is how often the catalogue is listed (30 s), which finds merges.
+	EndsEvery, ShipsEvery, ListEvery time.Duration
+	// Ask bounds one question to Kafka (5 s).
+	Ask    time.Duration
+	Logger *slog.Logger
+}
+
+// Log is a [remote.Log] over Kafka and the log of ships. It is safe for concurrent use.
+type Log struct {
+	o      Options
+	client *kafka.Asker
+	stop   context.CancelFunc
+	done   sync.WaitGroup
+
+	mu     sync.Mutex
+	epochs []topics.Epoch
+	ends   map[partition]int64 // offsets after the last records
+	asked  time.Time           // when the question was sent that ends answers
+	failed error               // of the last question; nil: it was answered
+}
+
+// partition is a partition of an epoch.
+type partition struct {
+	epoch uint64
+	n     int32
+}
+
+// Open starts to follow the partitions.
+func Open(ctx context.Context, o Options) (*Log, error) {
+	for _, d := range []struct {
+		is      *time.Duration
+		usually time.Duration
+	}{{&o.EndsEvery, time.Second}, {&o.ShipsEvery, 5 * time.Second}, {&o.ListEvery, 30 * time.Second}, {&o.Ask, 5 * time.Second}} {
+		if *d.is <= 0 {
+			*d.is = d.usually
+		}
+	}
+	client, err := kafka.NewAsker(o.Connection)
+	if err != nil {
+		return nil, err
+	}
+	l := &Log{o: o, client: client, epochs: o.Epochs}
+	if err := l.ask(ctx); err != nil {
+		o.Logger.Warn("cannot ask Kafka for the ends of partitions; queries are refused that depend on them", "err", err)
+	}
+	running, stop := context.WithCancel(context.Background())
+	l.stop = stop
+	l.every(running, o.EndsEvery, "the ends of partitions", l.ask)
+	l.every(running, o.ShipsEvery, "the log of ships", l.poll)
+	l.every(running, o.ListEvery, "the catalogue", o.Catalog.Refresh)
+	return l, nil
+}
+
+// every calls do each interval, and logs the first error in a row.
+func (l *Log) every(ctx context.Context, interval time.Duration, what string, do func(context.Context) error) {
+	l.done.Go(func() {
+		tick := time.NewTicker(interval)
+		defer tick.Stop()
+		failing := false
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			err := do(ctx)
+			switch {
+			case ctx.Err() != nil:
+				return
+			case err != nil && !failing:
+				l.o.Logger.Warn("cannot read "+what+"; trying again", "err", err)
+			case err == nil && failing:
+				l.o.Logger.Info("reading " + what + " again")
+			}
+			failing = err != nil
+		}
+	})
+}
+
+// poll reads new ships, and looks for a later topic.
+func (l *Log) poll(ctx context.Context) error {
+	if err := l.o.Catalog.Poll(ctx); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	known := l.epochs
+	l.mu.Unlock()
+	next, err := topics.Next(ctx, l.o.Bucket, uint64(len(known)))
+	if err != nil || next == nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.epochs = append(known[:len(known):len(known)], *next)
+	return nil
+}
+
+// open returns the epochs whose partitions may have rows that the bucket has not.
+func (l *Log) open() []topics.Epoch {
+	l.mu.Lock()
+	all := l.epochs
+	l.mu.Unlock()
+	var open []topics.Epoch
+	for i := range all {
+		if i+1 < len(all) && all[i+1].BeforeLost { // an operator has given up what was missing
+			continue
+		}
+		for p := range all[i].Partitions {
+			if !l.o.Catalog.Covered(topics.Node(p), all[i].Number).Closed {
+				open = append(open, all[i])
+				break
+			}
+		}
+	}
+	return open
+}
+
+// ask asks Kafka for the ends of all partitions.
+func (l *Log) ask(ctx context.Context) error {
+	asked := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, l.o.Ask)
+	defer cancel()
+	ends := map[partition]int64{}
+	var err error
+	for _, e := range l.open() {
+		var found map[int32]int64
+		if found, err = l.client.Ends(ctx, e.Topic, e.Partitions); err != nil {
+			break
+		}
+		for n, end := range found {
+			ends[partition{e.Number, n}] = end
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err != nil {
+		l.failed = err
+		return err
+	}
+	if asked.After(l.asked) {
+		l.ends, l.asked, l.failed = ends, asked, nil
+	}
+	return nil
+}
+
+// endsFor is for how long an answer of Kafka counts.
+const endsFor = 5 * time.Second
+
+// Journals is [remote.Log.Journals]. If Kafka does not answer, the ends are not known, and only what needs
+// them is refused.
+func (l *Log) Journals(ctx context.Context, fresh bool) ([]remote.Progress, error) {
+	if fresh {
+		if err := l.o.Catalog.Poll(ctx); err != nil {
+			return nil, fmt.Errorf("what the bucket covers: %w", err)
+		}
+		if err := l.ask(ctx); err != nil && ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+	}
+	open := l.open()
+	l.mu.Lock()
+	ends, failed := l.ends, l.failed
+	if age := time.Since(l.asked); failed == nil && age > endsFor {
+		failed = fmt.Errorf("%w: Kafka has not said for %s where partitions end", model.ErrTransient, age.Round(time.Second))
+	}
+	if failed != nil && !fresh && time.Since(l.asked) <= endsFor {
+		failed = nil // one failed question does not make the last answer wrong
+	}
+	l.mu.Unlock()
+	var all []remote.Progress
+	for i := range open {
+		e := &open[i]
+		for n := range e.Partitions {
+			covered := max(l.o.Catalog.Covered(topics.Node(n), e.Number).To, uint64(e.Begins[n]))
+			p := remote.Progress{Node: topics.Node(n), Epoch: e.Number, Covered: covered, End: covered, Unknown: failed}
+			if end, ok := ends[partition{e.Number, n}]; ok {
+				p.End = max(covered, uint64(end)) // the sequence number of the record before
+			} else if failed == nil {
+				p.Unknown = fmt.Errorf("%w: Kafka has not been asked yet where %s of epoch %d ends", model.ErrTransient, p.Node, p.Epoch)
+			}
+			all = append(all, p)
+		}
+	}
+	return all, nil
+}
+
+// Close ends the following.
+func (l *Log) Close() {
+	l.stop()
+	l.done.Wait()
+	l.client.Close()
+}

@@ -1,0 +1,185 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+
+	"github.com/shaledb/shale/internal/api"
+	"github.com/shaledb/shale/internal/api/loki"
+	"github.com/shaledb/shale/internal/app/disk"
+	"github.com/shaledb/shale/internal/app/progress"
+	"github.com/shaledb/shale/internal/bucket/location"
+	"github.com/shaledb/shale/internal/cache/ram"
+	"github.com/shaledb/shale/internal/config"
+	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/read"
+	"github.com/shaledb/shale/internal/read/remote"
+	"github.com/shaledb/shale/internal/store/catalog"
+	"github.com/shaledb/shale/internal/store/changes"
+	"github.com/shaledb/shale/internal/store/compact"
+	"github.com/shaledb/shale/internal/store/retention"
+)
+
+// The rooms fit.
+var (
+	_ read.Source     = (*remote.Source)(nil)
+	_ read.NameSource = (*remote.Source)(nil)
+	_ loki.Deletions  = noDeletions{}
+)
+
+// What a process cannot do whose engine has no head.
+var (
+	errNoDeletions = notInRoles("deletions are not carried out while roles run apart: they need the role all")
+	errNoHead      = notInRoles("a process with the role query does not know which series are active now; ask for a day")
+)
+
+// notInRoles is the error of what only the role all does.
+func notInRoles(text string) error {
+	return &api.Error{Kind: "not_implemented", Status: http.StatusNotImplemented, Err: errors.New(text)}
+}
+
+// queryRole answers queries from the bucket and from the processes that hold what is not there yet.
+type queryRole struct {
+	n        *node
+	c        config.Config
+	engine   *Engine
+	progress *progress.Log
+	remote   *remote.Source
+}
+
+func openQuery(ctx context.Context, n *node) (_ role, err error) {
+	if err := n.useDisk(); err != nil {
+		return nil, err
+	}
+	if _, err := n.topic(); err != nil {
+		return nil, err
+	}
+	q := &queryRole{n: n, c: *n.config}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, q.close())
+		}
+	}()
+	// Rows come to ingesters without a word to this process, so nothing says when an answer is no longer right.
+	q.c.Answers, q.c.Results.MaxBytes = "off", 0
+	o, err := q.options()
+	if err != nil {
+		return nil, err
+	}
+	e := &Engine{o: o, changes: changes.New(nil)}
+	q.engine = e
+	e.lost = newLost(&e.o)
+	e.catalog, err = catalog.Open(ctx, n.bucket, catalog.Options{
+		Changed: e.changes.Whole, Changes: &e.resultChanges, Filters: lineFilter, Registerer: n.registry, Logger: n.log,
+		Describe: func(ctx context.Context, id string, size int64) (catalog.Block, error) {
+			return compact.Describe(ctx, n.bucket, id, size)
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	if q.progress, err = progress.Open(ctx, progress.Options{
+		Connection: n.config.Kafka.Connection(), Epochs: n.epochs, Bucket: n.bucket, Catalog: e.catalog, Logger: n.log,
+	}); err != nil {
+		return nil, err
+	}
+	q.remote = remote.New(remote.Options{
+		Peers: n.config.Roles.IngesterList(), Log: q.progress, Registerer: n.registry,
+	})
+	e.usage = openUsage(e)
+	err = e.openSources(n.seed, memoryOf(n.config), func(*ram.Cache) read.Source { return q.remote })
+	if err != nil {
+		return nil, err
+	}
+	e.runUsage()
+	return q, nil
+}
+
+// options returns the options of an engine that only reads.
+func (q *queryRole) options() (EngineOptions, error) {
+	n, c := q.n, &q.c
+	apart := []string{n.dataDir}
+	if n.where.Kind == location.Folder {
+		apart = append(apart, n.where.Dir)
+	}
+	cached, err := ssdOptions(c, n.fs, apart...)
+	if err != nil {
+		return EngineOptions{}, err
+	}
+	shared, err := memcachedOptions(&c.Memcached)
+	if err != nil {
+		return EngineOptions{}, err
+	}
+	rules, err := retention.Compile(c.RetentionRules, c.Retention)
+	if err != nil {
+		return EngineOptions{}, fmt.Errorf("%w: retention-rules: %w", model.ErrInvalid, err)
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "shale"
+	}
+	return EngineOptions{
+		FS: n.fs, DataDir: n.dataDir, Bucket: n.bucket, CoalesceGap: c.Requests.Gap, Node: host, MemoryBytes: c.MemoryBytes,
+		Write: c.Write, Head: c.Head, SSD: cached, Memcached: shared, Results: c.Results, Retention: rules, QueryTimeout: c.Query.Timeout,
+		VictoriaLogs: c.VictoriaLogs, LineRules: c.EveryTenant().Of(model.DefaultTenant).Lines,
+		Tenants: n.tenants, Prices: c.Usage, ReadPrices: readPrices(c), Disk: new(disk.Disk), Registerer: n.registry, Logger: n.log,
+	}, nil
+}
+
+// ready is [role.ready]. Kafka or an ingester that does not answer makes queries fail that need it, and no
+// others.
+func (q *queryRole) ready() error { return nil }
+
+// mount is [role.mount].
+func (q *queryRole) mount(mux api.Mux) error {
+	n := q.n
+	shared := n.servers.mountProm(q.c, q.engine, mux, n.registry, n.log)
+	n.servers.http.stopPatterns = func() {}
+	if err := n.servers.mountLogsAndGraphite(q.c, q.engine, nil, shared, mux, n.registry, n.log); err != nil {
+		return err
+	}
+	n.open.Store(q.engine)
+	return nil
+}
+
+// quiesce is [role.quiesce].
+func (q *queryRole) quiesce() error {
+	q.engine.accounts.recorder.Close()
+	return nil
+}
+
+// close is [role.close].
+func (q *queryRole) close() (err error) {
+	if q.engine != nil {
+		err = q.engine.release()
+	}
+	if q.remote != nil {
+		q.remote.Close()
+	}
+	if q.progress != nil {
+		q.progress.Close()
+	}
+	return err
+}
+
+// noDeletions refuses deletions of lines, and lists those of before.
+type noDeletions struct{ e *Engine }
+
+func (noDeletions) Delete(context.Context, string, string, int64, int64) error { return errNoDeletions }
+func (noDeletions) Cancel(context.Context, string, string, bool) error         { return errNoDeletions }
+
+func (d noDeletions) List(tenant string) (all []loki.DeleteRequest) {
+	for _, r := range d.e.catalog.Requests(tenant) {
+		if r.Signal == model.Logs {
+			all = append(all, loki.DeleteRequest{
+				ID: r.Request, Query: r.Query(), Start: r.Range.Min, End: r.Range.Max, Created: r.Committed, Done: r.Total - r.Left, Total: r.Total, Processed: r.Left == 0,
+			})
+		}
+	}
+	return all
+}
+
+func (d noDeletions) CacheGeneration() string { return d.e.catalog.CacheGeneration() }
