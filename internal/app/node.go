@@ -10,11 +10,13 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/shaledb/shale/internal/app/disk"
 	"github.com/shaledb/shale/internal/bucket"
 	"github.com/shaledb/shale/internal/bucket/location"
 	"github.com/shaledb/shale/internal/config"
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/store/catalog"
+	"github.com/shaledb/shale/internal/store/compact"
 	"github.com/shaledb/shale/internal/store/topics"
 )
 
@@ -38,7 +40,10 @@ type node struct {
 	seed    model.KeySeed
 	// epochs are the topics that carry writes, or have; the last one takes them.
 	epochs []topics.Epoch
-	lock   io.Closer // of the data folder; nil: no role uses it
+	lock   io.Closer  // of the data folder; nil: no role uses it
+	disk   *disk.Disk // bounds the data folder, if a role uses it
+	// blocks is the catalogue, once a role has asked for it.
+	blocks *catalog.Catalog
 }
 
 // start checks the bucket and reads what it says about the installation.
@@ -78,13 +83,37 @@ func (n *node) topic() (*topics.Epoch, error) {
 // useDisk takes the data folder, for roles that keep files.
 func (n *node) useDisk() (err error) {
 	if n.lock == nil {
-		n.lock, err = lockFolder(n.fs, n.dataDir)
+		if n.lock, err = lockFolder(n.fs, n.dataDir); err == nil {
+			n.disk = disk.Watch(n.fs, n.dataDir, n.config.DiskBytes, n.registry)
+		}
 	}
 	return err
 }
 
+// catalogue returns the catalogue of the bucket, which the roles of the process share.
+func (n *node) catalogue(ctx context.Context) (_ *catalog.Catalog, err error) {
+	if n.blocks == nil {
+		n.blocks, err = catalog.Open(ctx, n.bucket, catalog.Options{
+			Filters: lineFilter, Registerer: n.metricsUnlessQuery(), Logger: n.log,
+			Describe: func(ctx context.Context, id string, size int64) (catalog.Block, error) {
+				return compact.Describe(ctx, n.bucket, id, size)
+			},
+		})
+	}
+	return n.blocks, err
+}
+
+// metricsUnlessQuery is for what the role query has too, with the same metrics.
+func (n *node) metricsUnlessQuery() prometheus.Registerer {
+	if n.config.Has(config.RoleQuery) {
+		return nil
+	}
+	return n.registry
+}
+
 func (n *node) close() (err error) {
 	if n.lock != nil {
+		n.disk.Close()
 		err = n.lock.Close()
 		n.lock = nil
 	}

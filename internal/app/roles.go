@@ -42,6 +42,8 @@ func builders() map[string]builder {
 	return map[string]builder{
 		config.RoleGateway: {openGateway, []auth.Right{auth.Write}},
 		config.RoleQuery:   {openQuery, []auth.Right{auth.Read}},
+		config.RoleIngest:  {openIngest, []auth.Right{auth.Peer}},
+		config.RoleCompact: {openCompact, nil},
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/shaledb/shale/internal/auth"
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/read/remote/wire"
 )
 
 // guardedMux takes the endpoints that have a row in the table of scopes, and guards each.
@@ -58,6 +59,9 @@ func scopes() map[string]auth.Right {
 			"GET /metrics", "/-/quit", "/-/reload", "/debug/pprof/", "/api/v1/status/config", "/api/v1/status/flags",
 			"/api/v1/status/runtimeinfo", "/api/v1/status/self_metrics", "/api/v1/admin/tsdb/snapshot",
 			"GET /api/v1/usage", "GET /api/v1/cache", "GET /api/v1/cache/what-if", "GET /api/v1/cache/record",
+		},
+		auth.Peer: {
+			wire.PathState, wire.PathSelect, wire.PathLabels, wire.PathNames, wire.PathText, wire.PathPage,
 		},
 		auth.Write: {
 			"/api/v1/write", "/api/v1/write/graphite", "/loki/api/v1/push", "/api/prom/push", "/otlp/v1/logs", "/otlp/v1/metrics", "/api/v1/otlp/v1/metrics",

@@ -278,6 +278,7 @@ func headRooms() []room {
 			"journal/kafka": "a partition is read",
 			"store/catalog": "the catalogue says where a partition goes on",
 			"store/head":    "a partition has a head of its own",
+			"store/part":    "the labels of earlier owners' series are in blocks",
 			"store/ship":    "the head is shipped",
 			"store/topics":  "an epoch has the partition",
 		}, "a partition fills a head; it serves no query and knows no protocol"},

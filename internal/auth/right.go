@@ -8,7 +8,7 @@ import (
 // Right is what a token lets its holder do.
 type Right uint8
 
-// The rights. Rules and Peer are taken in files, and no endpoint needs them yet.
+// The rights. Rules is taken in files, and no endpoint needs it yet.
 const (
 	Open   Right = iota // needs no token
 	Read                // queries

@@ -26,6 +26,7 @@ const partitionsSetting = "kafka.partitions"
 type Roles struct {
 	Partitions   string        `name:"kafka.partitions" default:"" placeholder:"N-M,..." help:"Partitions of kafka.topic that this process ingests, such as 0-7 or 0,2,4-7: each belongs to one process with the role ingest. Other roles do not use it."`
 	Ingesters    string        `name:"ingesters" default:"" placeholder:"HOST:PORT,..." help:"Where the role query asks for what is not in the bucket yet: http-listen of each process with the role ingest, separated by commas. dns+HOST:PORT stands for all addresses of a name."`
+	ShipEvery    time.Duration `name:"ship-every" type:"time" default:"10m" placeholder:"TIME" min:"1s" max:"1h" help:"How often the role ingest takes all rows of a partition to the bucket. After the loss of its disk, the next owner reads the rows of this time from Kafka again."`
 	Gateways     int           `name:"gateways" type:"count" default:"1" placeholder:"N" min:"1" max:"10000" help:"How many processes with the role gateway share the writes. Each grants a tenant its part of the limits on rates."`
 	LabelRefresh time.Duration `name:"label-refresh" type:"time" default:"1h" placeholder:"TIME" min:"1m" max:"1d" help:"How often a gateway sends the labels of an active series to Kafka. The new owner of a partition reads the labels of this time from the bucket, so all processes must have the same value."`
 }

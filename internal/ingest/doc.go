@@ -6,5 +6,6 @@
 // goes on. If two machines hold one partition, the log of ships lets one of them go on, and the other stops.
 //
 // A partition stops where it would have to leave something out: at a gap, at a record that cannot be read,
-// and at rows without labels. It ships what was before. No role runs partitions yet: app does not start them.
+// and at rows without labels. It ships what was before. An [Owner] runs the partitions of a process, and
+// opens again what has stopped.
 package ingest

@@ -39,10 +39,17 @@ type Options struct {
 	Catalog *catalog.Catalog
 	// Life is different for each Partition that was ever opened.
 	Life string
+	// LabelRefresh is how often writers send the labels of a series again (1 h).
+	LabelRefresh time.Duration
+	// AllLabels makes Open read the labels of all blocks of the partition, however old. Without it, it reads
+	// those of blocks that were made since about LabelRefresh. Records that were read late may need older ones.
+	AllLabels bool
 	// ShipEvery is how often all rows go to the bucket (10 min): what a lost disk makes the next owner read.
 	ShipEvery time.Duration
 	// Drain bounds the last ship, once Run has been told to end (60 s).
-	Drain  time.Duration
+	Drain time.Duration
+	// Room returns an error while the disk has no room for further rows; nil: it always has. Then Run waits.
+	Room   func() error
 	Logger *slog.Logger
 
 	// open opens the reader, except in tests.
@@ -84,6 +91,9 @@ func Open(ctx context.Context, o Options) (_ *Partition, err error) {
 	if o.ShipEvery <= 0 {
 		o.ShipEvery = 10 * time.Minute
 	}
+	if o.LabelRefresh <= 0 {
+		o.LabelRefresh = time.Hour
+	}
 	if o.Drain <= 0 {
 		o.Drain = time.Minute
 	}
@@ -113,6 +123,7 @@ func Open(ctx context.Context, o Options) (_ *Partition, err error) {
 	}
 	h := o.Head
 	h.Node, h.Epoch, h.Shipper = p.node, last.Number, p.shipper
+	h.KeepStale, h.IdleAfter = true, max(3*time.Hour, 2*o.LabelRefresh)
 	p.metrics = register(h.Registerer, prometheus.Labels{"partition": strconv.Itoa(int(o.Partition))})
 	h.Registerer = p.metrics
 	if p.head, err = head.Open(ctx, h); err != nil {
@@ -120,6 +131,9 @@ func Open(ctx context.Context, o Options) (_ *Partition, err error) {
 		return nil, err
 	}
 	if err = p.head.Advance(ctx, begin); err == nil {
+		err = p.prime(ctx)
+	}
+	if err == nil {
 		p.reader, err = o.open(ctx, kafka.ReaderOptions{
 			Connection: o.Connection, Topic: last.Topic, TopicID: last.ID, Partition: o.Partition, From: topics.Offset(begin), MaxBytes: o.ReadBytes, Metrics: o.Metrics,
 		})
@@ -254,6 +268,9 @@ func (p *Partition) Run(ctx context.Context) error {
 // read applies records until ctx ends or the partition stops.
 func (p *Partition) read(ctx context.Context) error {
 	for ctx.Err() == nil {
+		if !p.awaitRoom(ctx) {
+			return nil
+		}
 		err := p.reader.Read(ctx, p.apply)
 		p.next.Store(p.reader.Next())
 		p.end.Store(p.reader.End())
@@ -274,6 +291,35 @@ func (p *Partition) read(ctx context.Context) error {
 	}
 	return nil
 }
+
+// awaitRoom waits until the disk has room, and returns false if ctx ends before.
+func (p *Partition) awaitRoom(ctx context.Context) bool {
+	for first := true; p.o.Room != nil; first = false {
+		err := p.o.Room()
+		if err == nil {
+			break
+		}
+		if first {
+			p.o.Logger.Warn("a partition waits for room on the disk", "partition", p.o.Partition, "err", err)
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(readPause):
+		}
+	}
+	return true
+}
+
+// Journal names the partition and its epoch, as records of ships do.
+func (p *Partition) Journal() (node string, epoch uint64) { return p.node, p.epoch.Number }
+
+// Life is different for each Partition that was ever opened.
+func (p *Partition) Life() string { return p.o.Life }
+
+// Held returns the first and the last sequence number of the records that the head has and the bucket has
+// not, as far as this process knows. Records from before the first are in the bucket.
+func (p *Partition) Held() (from, to uint64) { return p.shipper.Covered() + 1, p.head.Applied() }
 
 // Next returns the offset of the first record that was not applied.
 func (p *Partition) Next() int64 { return p.next.Load() }

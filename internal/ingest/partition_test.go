@@ -286,3 +286,40 @@ func TestUnlabelledStops(t *testing.T) {
 		t.Errorf("got %v; shipped up to %d, read up to %d", err, p.Shipped(), p.Next())
 	}
 }
+
+// TestPrimed: whoever takes a partition over knows the labels of rows that another owner has shipped, also of
+// merged blocks with rows of other partitions, and of no others.
+func TestPrimed(t *testing.T) {
+	r := newRig(t, 2)
+	c := r.catalog()
+	at := time.Now().Add(-time.Hour).UnixNano()
+	want := worldtest.Content{}
+	run := func(partition int32, records int64) {
+		t.Helper()
+		p := r.open(r.options(c, partition))
+		stop := r.running(p)
+		r.waitFor("the ship", func() bool { return p.Shipped() == records })
+		if err := errors.Join(stop(), p.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, labels := range []bool{true, false, false} {
+		for partition := range int32(2) {
+			for _, b := range []*worldtest.Batch{
+				sample("a", partition, 2, at+int64(i)*1e9, 1), sample("b", partition, 2, at+int64(i)*1e9, 2),
+			} {
+				want.Push(b)
+				r.log.append(int(partition), b, labels)
+			}
+			run(partition, int64(2+2*i))
+		}
+	}
+	if d := want.Diff(r.content(c)); d != "" {
+		t.Error(d)
+	}
+	p := r.open(r.options(c, 0))
+	defer p.Close()
+	if n := p.Head().ActiveSeries("a") + p.Head().ActiveSeries("b"); n != 2 {
+		t.Errorf("%d series are known, expected those of the partition, 2", n)
+	}
+}

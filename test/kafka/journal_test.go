@@ -48,6 +48,7 @@ func TestKafka(t *testing.T) {
 		{"Secure", testSecure},
 		{"Ingest", testIngest},
 		{"Unlabelled", testUnlabelled},
+		{"IngestRole", testIngestRole},
 		{"Commands", testCommands},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, broker) })

@@ -1,6 +1,8 @@
 package head
 
 import (
+	"context"
+
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/store/head/rows"
 	"github.com/shaledb/shale/internal/store/known"
@@ -36,9 +38,26 @@ func (h *Head) Apply(seq uint64, b *model.Batch) bool {
 	if h.o.Changes != nil {
 		h.o.Changes.Applied(b)
 	}
-	h.retireStale(tenant, b)
+	if !h.o.KeepStale {
+		h.retireStale(tenant, b)
+	}
 	h.reportCrowded(noRoomFor)
 	return true
+}
+
+// Learn takes labels of series whose rows may follow without labels. It is called before Start, and flushes
+// what takes half of a buffer.
+func (h *Head) Learn(ctx context.Context, b *model.Batch) error {
+	tenant := h.tenants.must(b.Tenant)
+	h.mu.Lock()
+	noRoomFor := h.addLabelsLocked(tenant, b)
+	full := h.halfFullLocked()
+	h.mu.Unlock()
+	h.reportCrowded(noRoomFor)
+	if full {
+		return h.Flush(ctx)
+	}
+	return nil
 }
 
 // addLabelsLocked makes series known, with their labels in the buffer, and returns the number of series that

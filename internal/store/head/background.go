@@ -19,6 +19,9 @@ func (h *Head) Start() {
 	})
 	h.startFlushing()
 	h.goDo("head-merge", h.mergeUntil)
+	if h.o.Linger > 0 {
+		h.goDo("head-linger", h.lingerUntil)
+	}
 }
 
 // startFlushing begins to flush, unless that has begun.

@@ -18,6 +18,7 @@ type edit struct {
 	add     []local.Info
 	remove  []*local.Part
 	ship    []*local.Part // to be marked as being shipped together
+	shipped bool          // the removed parts are in the bucket
 	covered uint64        // 0: unchanged
 	// flushed and flushedLabels are the runs that the new parts replace.
 	flushed       []*rows.Run
@@ -83,13 +84,19 @@ func (h *Head) commit(ctx context.Context, e edit) error {
 		}
 	}
 	h.mu.buffers.drop(e.flushed, e.flushedLabels)
+	linger := e.shipped && h.o.Linger > 0
+	if linger {
+		h.lingerLocked(e.remove)
+	}
 	h.mu.room.Broadcast()
 	h.mu.Unlock()
 	if h.o.Edited != nil {
 		h.o.Edited()
 	}
 	for _, p := range e.remove {
-		p.Drop()
+		if !linger {
+			p.Drop()
+		}
 	}
 	return nil
 }

@@ -75,7 +75,8 @@ func (h *Head) flushLabels(ctx context.Context, s model.Signal, e *edit) error {
 	if len(inputs) == 0 {
 		return nil
 	}
-	o := h.writerOptions(s, h.Covered()+1, e.covered)
+	// Labels that Learn took belong to no batch.
+	o := h.writerOptions(s, min(h.Covered()+1, e.covered), e.covered)
 	o.Labels = true
 	return h.writePart(ctx, o, local.Labels, local.Young, inputs, nil, e)
 }

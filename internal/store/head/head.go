@@ -57,14 +57,15 @@ type Head struct {
 	}
 	mu struct { // what queries see
 		sync.Mutex
-		room     *sync.Cond // signalled when buffers shrink
-		buffers  buffers
-		parts    []*local.Part // in the order of the manifest: within a group, oldest first
-		applied  uint64        // the last sequence number that has been applied
-		awaiting int           // callers of AwaitApplied that wait on room
-		fences   []*fence      // deletions in the order of the journal; replaced, never changed
-		flushing bool          // a goroutine flushes, so Apply may wait for room
-		shut     bool
+		room      *sync.Cond // signalled when buffers shrink
+		buffers   buffers
+		parts     []*local.Part // in the order of the manifest: within a group, oldest first
+		lingering []lingering   // shipped ones; replaced, never changed
+		applied   uint64        // the last sequence number that has been applied
+		awaiting  int           // callers of AwaitApplied that wait on room
+		fences    []*fence      // deletions in the order of the journal; replaced, never changed
+		flushing  bool          // a goroutine flushes, so Apply may wait for room
+		shut      bool
 	}
 	leftovers []string // files that no manifest names
 	// labelsMayGo is set when series or rows have left since labels were last checked for removal.
@@ -126,6 +127,9 @@ func (h *Head) release() {
 	for _, p := range h.mu.parts {
 		p.Unpin()
 	}
-	h.mu.parts = nil
+	for _, l := range h.mu.lingering {
+		l.part.Drop()
+	}
+	h.mu.parts, h.mu.lingering = nil, nil
 	h.known.Close()
 }

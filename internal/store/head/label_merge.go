@@ -60,7 +60,7 @@ func (h *Head) labelKeeper(ctx context.Context, s model.Signal) keepFunc {
 	return func(name string, k model.Key) (bool, error) {
 		if name != tenant || cursors == nil {
 			tenant, id, cursors = name, h.tenants.must(name), make([]keyCursor, 0, 16)
-			for _, p := range h.snapshot() {
+			for _, p := range h.holding() {
 				if i := &p.Info; i.Kind == local.Data && i.Signal == s && p.Reader.Meta().Tenant(name) != nil {
 					c := keyCursor{p.Reader.Keys(ctx, name), p}
 					if c.Next() {

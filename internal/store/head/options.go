@@ -43,8 +43,13 @@ type Options struct {
 	WindowBytes int64
 	// LateBytes is the size at which late rows are shipped before they reach their LateAge (64 MiB).
 	LateBytes int64
+	// Linger is how long queries see rows that have been shipped (0).
+	Linger time.Duration
 	// IdleAfter is how long a series without new rows stays in the known set (3 h).
 	IdleAfter time.Duration
+	// KeepStale makes a series stay as long after a stale marker as after any row. It is for journals whose
+	// writers decide by themselves which labels they send again.
+	KeepStale bool
 
 	// Truncate tells the journal that batches up to a sequence number are in parts.
 	Truncate func(covered uint64) error

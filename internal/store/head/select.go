@@ -22,7 +22,7 @@ func (h *Head) Pin(s model.Signal) *query.View {
 	h.mu.buffers.sealRows()
 	v := h.pinLabelsLocked(s)
 	v.Runs = h.mu.buffers.runs[s]
-	v.DataParts = h.pinPartsLocked(func(i *local.Info) bool { return i.Signal == s && i.Kind == local.Data })
+	v.DataParts = h.withLingeringLocked(s, h.pinPartsLocked(func(i *local.Info) bool { return i.Signal == s && i.Kind == local.Data }))
 	return v
 }
 

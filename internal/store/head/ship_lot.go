@@ -114,7 +114,7 @@ func (h *Head) shipTogether(ctx context.Context, lot []load) error {
 		delete(h.merging.built, l.shipID)
 	}
 	h.labelsMayGo.Store(true)
-	if err := h.commit(ctx, edit{remove: in}); err != nil {
+	if err := h.commit(ctx, edit{remove: in, shipped: true}); err != nil {
 		return err // the next try builds the blocks again, and the catalogue knows them
 	}
 	for _, l := range lot {

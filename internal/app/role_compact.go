@@ -1,0 +1,75 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/shaledb/shale/internal/api"
+	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/catalog"
+	"github.com/shaledb/shale/internal/store/compact"
+	"github.com/shaledb/shale/internal/store/retention"
+)
+
+// compactRole merges the blocks of the bucket, drops expired and deleted rows, and collects garbage.
+type compactRole struct {
+	compactor *compact.Compactor
+	expiry    *expiry
+}
+
+func openCompact(ctx context.Context, n *node) (role, error) {
+	c := n.config
+	rules, err := retention.Compile(c.RetentionRules, c.Retention)
+	if err != nil {
+		return nil, fmt.Errorf("%w: retention-rules: %w", model.ErrInvalid, err)
+	}
+	if err := n.useDisk(); err != nil {
+		return nil, err
+	}
+	cat, err := n.catalogue(ctx)
+	if err != nil {
+		return nil, err
+	}
+	current := func() *retention.Rules {
+		if own := n.tenants.retention(); own != nil {
+			return own
+		}
+		return rules
+	}
+	r := &compactRole{}
+	r.compactor, err = compact.New(compact.Options{
+		Catalog: cat, Bucket: n.bucket, FS: n.fs, Dir: n.fs.PathJoin(n.dataDir, "compact"), Seed: n.seed,
+		Retention: current, MemoryBytes: memoryOf(c).compaction, Limits: c.Compact,
+		Room:       func(bytes int64) (func(), error) { return n.disk.Reserve(2 * bytes) },
+		Garbage:    catalog.CollectOptions{Grace: c.Query.Timeout + time.Minute, Holds: heldElsewhere},
+		Registerer: n.registry, Logger: n.log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	r.expiry = startExpiry(cat, current, EngineOptions{QueryTimeout: c.Query.Timeout, Logger: n.log})
+	r.compactor.Start()
+	return r, nil
+}
+
+// heldElsewhere reports whether any process may still ship rows that a deletion hides.
+func heldElsewhere(d *catalog.Deletion) bool {
+	return time.Now().UnixNano()-d.Committed < int64(foreignDeletion)
+}
+
+// ready is [role.ready]. Nothing waits for merges.
+func (r *compactRole) ready() error { return nil }
+
+// mount is [role.mount].
+func (r *compactRole) mount(api.Mux) error { return nil }
+
+// quiesce is [role.quiesce].
+func (r *compactRole) quiesce() error { return nil }
+
+// close is [role.close]. A merge that runs is given up.
+func (r *compactRole) close() error {
+	r.compactor.Close()
+	r.expiry.close()
+	return nil
+}

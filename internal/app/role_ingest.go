@@ -1,0 +1,220 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"time"
+
+	"github.com/shaledb/shale/internal/api"
+	"github.com/shaledb/shale/internal/api/peer"
+	"github.com/shaledb/shale/internal/bucket/location"
+	"github.com/shaledb/shale/internal/cache"
+	"github.com/shaledb/shale/internal/cache/ram"
+	"github.com/shaledb/shale/internal/ingest"
+	"github.com/shaledb/shale/internal/journal/kafka"
+	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/read"
+	"github.com/shaledb/shale/internal/read/remote/wire"
+	"github.com/shaledb/shale/internal/store/catalog"
+	"github.com/shaledb/shale/internal/store/head"
+	"github.com/shaledb/shale/internal/store/topics"
+)
+
+const (
+	// ingestFolder is the folder in the data folder for the heads of partitions.
+	ingestFolder = "ingest"
+	// linger is how long shipped rows stay readable beyond the time of a query: other processes see the bucket
+	// as it was some seconds ago.
+	linger = 30 * time.Second
+	// peersEnd is how long a stop waits for the requests of other processes.
+	peersEnd = 5 * time.Second
+)
+
+// ingestRole takes partitions of Kafka to the bucket, and answers other processes for what is not there yet.
+type ingestRole struct {
+	n       *node
+	catalog *catalog.Catalog
+	pages   *ram.Cache
+	owner   *ingest.Owner
+	pool    *model.QueryPool
+	ending  context.Context // once it ends, requests of other processes do
+	end     context.CancelFunc
+}
+
+func openIngest(ctx context.Context, n *node) (_ role, err error) {
+	c := n.config
+	epoch, err := n.topic()
+	if err != nil {
+		return nil, err
+	}
+	partitions, err := c.Roles.PartitionList()
+	if err == nil {
+		err = ingest.CheckPartitions(epoch, partitions)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("kafka.partitions: %w", err)
+	}
+	if err := n.useDisk(); err != nil {
+		return nil, err
+	}
+	r := &ingestRole{n: n}
+	if r.catalog, err = n.catalogue(ctx); err != nil {
+		return nil, err
+	}
+	split := memoryOf(c)
+	if r.pages, err = ram.New(ram.Options{MaxBytes: split.pages, Registerer: n.metricsUnlessQuery()}); err != nil {
+		return nil, err
+	}
+	r.pool = &model.QueryPool{MaxBytes: split.queries, Name: "requests of other processes"}
+	r.ending, r.end = context.WithCancel(context.Background())
+	r.owner = ingest.Own(ingest.OwnerOptions{
+		Partitions: partitions, Of: r.options(split, int64(len(partitions))), Metrics: ingest.NewOwnerMetrics(n.registry), Logger: n.log,
+	})
+	buffered := func() (n int64) {
+		r.owner.Each(func(_ int32, p *ingest.Partition, _ ingest.State, _ error) {
+			if p != nil {
+				n += p.Head().Buffered()
+			}
+		})
+		return n
+	}
+	n.disk.Buffered.Store(&buffered)
+	return r, nil
+}
+
+// options returns what makes the options of partitions, each of which has an equal share of the memory.
+func (r *ingestRole) options(split budget, partitions int64) func(int32) ingest.Options {
+	n, c := r.n, r.n.config
+	readers := kafka.NewReaderMetrics(n.registry)
+	apart := n.where.Kind != location.Folder || !liesIn(n.where.Dir, n.dataDir)
+	epoch := topics.Latest(n.epochs).Number
+	return func(partition int32) ingest.Options {
+		folder := fmt.Sprintf("%d-%s", epoch, topics.Node(partition))
+		return ingest.Options{
+			Connection: c.Kafka.Connection(), Epochs: n.epochs, Metrics: readers,
+			// One response is being read while another one waits.
+			ReadBytes:    int32(min(max(split.journal/partitions/2, 64<<10), 4<<20)),
+			LabelRefresh: c.Roles.LabelRefresh, ShipEvery: c.Roles.ShipEvery, Bucket: n.bucket, Catalog: r.catalog, Room: n.disk.Room, Logger: n.log,
+			Head: head.Options{
+				FS: n.fs, Dir: n.fs.PathJoin(n.dataDir, ingestFolder, folder), Seed: n.seed,
+				KnownBytes: split.known / partitions, RowBytes: split.rows / partitions, LabelBytes: split.labels / partitions,
+				Limits: c.Head, Windows: c.Windows, MaxFuture: c.Write.MaxFuture, Linger: c.Query.Timeout + linger,
+				Space: n.disk, BucketApart: apart, WindowBytes: n.disk.Part((1 << 30) / partitions),
+				Registerer: n.registry, Logger: n.log.With("partition", partition),
+			},
+		}
+	}
+}
+
+// ready is [role.ready].
+func (r *ingestRole) ready() error { return r.owner.Ready() }
+
+// mount is [role.mount].
+func (r *ingestRole) mount(mux api.Mux) error {
+	c := r.n.config
+	h := peer.New(peer.Options{
+		Partitions: r.partitions, MaxTime: c.Query.Timeout, Registerer: r.n.registry,
+		Quota: func(tenant string) *model.Quota {
+			return &model.Quota{Tenant: tenant, MaxBytes: c.Query.MaxBytes, Pool: r.pool}
+		},
+	})
+	bounded := http.HandlerFunc(func(w http.ResponseWriter, hr *http.Request) {
+		ctx, cancel := context.WithCancel(hr.Context())
+		defer cancel()
+		defer context.AfterFunc(r.ending, cancel)()
+		// The server's own bound on reading requests would end long ones.
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(c.Query.Timeout + time.Minute))
+		h.ServeHTTP(w, hr.WithContext(ctx))
+	})
+	for _, path := range []string{wire.PathState, wire.PathSelect, wire.PathLabels, wire.PathNames, wire.PathText, wire.PathPage} {
+		mux.Handle(path, bounded)
+	}
+	return nil
+}
+
+// partitions returns the heads that other processes may ask.
+func (r *ingestRole) partitions() (all []peer.Partition) {
+	r.owner.Each(func(number int32, p *ingest.Partition, state ingest.State, _ error) {
+		if p != nil {
+			all = append(all, &heldPartition{p, r, number, state == ingest.Ready})
+		}
+	})
+	return all
+}
+
+// quiesce is [role.quiesce].
+func (r *ingestRole) quiesce() error {
+	time.AfterFunc(peersEnd, r.end)
+	return nil
+}
+
+// close is [role.close]. It ships all rows. What cannot be shipped in time, the next owner reads again.
+func (r *ingestRole) close() error {
+	r.end()
+	r.owner.Stop()
+	return nil
+}
+
+// heldPartition is a partition as other processes ask for it.
+type heldPartition struct {
+	p      *ingest.Partition
+	r      *ingestRole
+	number int32
+	ready  bool
+}
+
+// Journal is [peer.Partition.Journal].
+func (h *heldPartition) Journal() wire.Journal {
+	j := wire.Journal{Ready: h.ready}
+	j.Node, j.Epoch = h.p.Journal()
+	j.From, j.To = h.p.Held()
+	open := false
+	h.r.owner.Each(func(number int32, p *ingest.Partition, _ ingest.State, _ error) {
+		open = open || number == h.number && p == h.p
+	})
+	if !open { // its rows may have gone before the asker has pinned them
+		j.From, j.Ready = math.MaxInt64, false
+	}
+	return j
+}
+
+// Source is [peer.Partition.Source].
+func (h *heldPartition) Source(after uint64) read.Source {
+	return h.p.Head().SourceAfter(after, &lifeCache{h.r.pages, h.p.Life() + "/"})
+}
+
+// Await is [peer.Partition.Await].
+func (h *heldPartition) Await(ctx context.Context, seq uint64) error {
+	err := h.p.Head().AwaitApplied(ctx, seq)
+	if err != nil && ctx.Err() != nil {
+		return errors.Join(model.ErrTransient, err)
+	}
+	return err
+}
+
+// lifeCache keeps the pages of heads apart: each counts its files from 1.
+type lifeCache struct {
+	*ram.Cache
+	life string
+}
+
+// Get is [part.Cache.Get].
+func (c *lifeCache) Get(ctx context.Context, k cache.Key, load func(context.Context) ([]byte, error)) ([]byte, bool, error) {
+	k.Object = c.life + k.Object
+	return c.Cache.Get(ctx, k, load)
+}
+
+// Peek is [part.Cache.Peek].
+func (c *lifeCache) Peek(k cache.Key) ([]byte, bool) {
+	k.Object = c.life + k.Object
+	return c.Cache.Peek(k)
+}
+
+// Has is [part.Cache.Has].
+func (c *lifeCache) Has(k cache.Key) bool {
+	k.Object = c.life + k.Object
+	return c.Cache.Has(k)
+}

@@ -1,0 +1,68 @@
+package ingest
+
+import (
+	"strconv"
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// OwnerMetrics are the metrics of the partitions of a process.
+type OwnerMetrics struct {
+	owner                        atomic.Pointer[Owner]
+	state, covered, next, behind *prometheus.Desc
+}
+
+// NewOwnerMetrics registers the metrics of an owner.
+func NewOwnerMetrics(reg prometheus.Registerer) *OwnerMetrics {
+	label := []string{"partition"}
+	m := &OwnerMetrics{
+		state: prometheus.NewDesc("shale_partition_state", "Whether a partition is in a state: opening, reading (it has not reached the end yet), ready, stopped or ended.",
+			[]string{"partition", "state"}, nil),
+		covered: prometheus.NewDesc("shale_partition_covered_offset", "First offset of a partition that the bucket has not, as far as this process knows.", label, nil),
+		next:    prometheus.NewDesc("shale_partition_next_offset", "First offset of a partition that was not read.", label, nil),
+		behind:  prometheus.NewDesc("shale_partition_unshipped_records", "Records of a partition that were read and are not in the bucket.", label, nil),
+	}
+	reg.MustRegister(m)
+	return m
+}
+
+// watch makes the metrics those of an owner.
+func (m *OwnerMetrics) watch(w *Owner) {
+	if m != nil {
+		m.owner.Store(w)
+	}
+}
+
+// Describe sends the descriptions of the metrics.
+func (m *OwnerMetrics) Describe(to chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{m.state, m.covered, m.next, m.behind} {
+		to <- d
+	}
+}
+
+// Collect sends the values of the metrics.
+func (m *OwnerMetrics) Collect(to chan<- prometheus.Metric) {
+	w := m.owner.Load()
+	if w == nil {
+		return
+	}
+	w.Each(func(number int32, p *Partition, state State, _ error) {
+		name := strconv.Itoa(int(number))
+		gauge := func(d *prometheus.Desc, v float64, labels ...string) {
+			to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, append([]string{name}, labels...)...)
+		}
+		for _, s := range []State{Opening, Reading, Ready, Stopped, Ended} {
+			v := 0.0
+			if s == state {
+				v = 1
+			}
+			gauge(m.state, v, string(s))
+		}
+		if p != nil {
+			gauge(m.covered, float64(p.Shipped()))
+			gauge(m.next, float64(p.Next()))
+			gauge(m.behind, float64(p.Next()-p.Shipped()))
+		}
+	})
+}

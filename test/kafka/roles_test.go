@@ -1,0 +1,218 @@
+//go:build e2e
+
+package kafka
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/shaledb/shale/test/ports"
+)
+
+// process is a process of shale.
+type process struct {
+	t     *testing.T
+	addr  string
+	dir   string // its data folder
+	args  []string
+	log   *os.File
+	cmd   *exec.Cmd
+	ended chan error
+}
+
+// newProcess describes a process with the flags of its role. It does not run yet.
+func newProcess(t *testing.T, args ...string) *process {
+	t.Helper()
+	addrs, err := ports.Reserve(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &process{t: t, addr: addrs[0], dir: filepath.Join(t.TempDir(), "data")}
+	if p.log, err = os.Create(filepath.Join(t.TempDir(), "log")); err != nil {
+		t.Fatal(err)
+	}
+	p.args = append([]string{"serve", "--http-listen", p.addr, "--data-dir", p.dir, "--memory", "256MiB", "--graphite-listen=", "--graphite-pickle-listen="}, args...)
+	t.Cleanup(func() {
+		if p.cmd != nil {
+			p.kill()
+		}
+		p.log.Close()
+		if text, err := os.ReadFile(p.log.Name()); t.Failed() && err == nil {
+			t.Logf("the log of %v ends with:\n%s", args, text[max(0, len(text)-4000):])
+		}
+	})
+	return p
+}
+
+// start starts the process, and waits until it is ready.
+func (p *process) start() {
+	p.t.Helper()
+	p.cmd = exec.Command(buildShale(p.t), p.args...)
+	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
+	if err := p.cmd.Start(); err != nil {
+		p.t.Fatal(err)
+	}
+	cmd, ended := p.cmd, make(chan error, 1)
+	p.ended = ended
+	go func() { ended <- cmd.Wait() }()
+	waitFor(p.t, "a process that is ready", func() bool {
+		select {
+		case err := <-ended:
+			ended <- err
+			p.t.Fatalf("the process ended: %v", err)
+		default:
+		}
+		status, _ := p.get("/ready")
+		return status == http.StatusOK
+	})
+}
+
+// kill ends the process as a power cut does.
+func (p *process) kill() {
+	_ = p.cmd.Process.Kill()
+	<-p.ended
+	p.cmd = nil
+}
+
+// stop ends the process as an operator does.
+func (p *process) stop() {
+	p.t.Helper()
+	_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	if err := <-p.ended; err != nil {
+		p.t.Errorf("the process ended with %v", err)
+	}
+	p.cmd = nil
+}
+
+func (p *process) get(path string) (status int, body string) {
+	resp, err := http.Get("http://" + p.addr + path)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer resp.Body.Close()
+	text, _ := io.ReadAll(resp.Body)
+	return resp.StatusCode, string(text)
+}
+
+// push sends a body until it is acknowledged.
+func (p *process) push(path, kind string, body []byte) {
+	p.t.Helper()
+	waitFor(p.t, "an acknowledgement", func() bool {
+		resp, err := http.Post("http://"+p.addr+path, kind, bytes.NewReader(body))
+		if err != nil {
+			return false
+		}
+		defer resp.Body.Close()
+		text, _ := io.ReadAll(resp.Body)
+		if resp.StatusCode/100 == 4 {
+			p.t.Fatalf("%s: status %d: %s", path, resp.StatusCode, text)
+		}
+		return resp.StatusCode/100 == 2
+	})
+}
+
+// cluster is a topic, a bucket, and the flags of all processes on them.
+type cluster struct {
+	bucket string
+	flags  []string
+}
+
+// newCluster makes a topic by the command.
+func newCluster(t *testing.T, broker *Broker, topic string, partitions int) *cluster {
+	t.Helper()
+	c := &cluster{bucket: filepath.Join(t.TempDir(), "bucket")}
+	c.flags = []string{"--bucket", c.bucket, "--kafka.brokers", broker.Addr, "--kafka.topic", topic}
+	create := append([]string{"kafka", "create", "--replicas", "1", "--min-insync", "1", "--partitions", fmt.Sprint(partitions)}, c.flags...)
+	if out, err := exec.Command(buildShale(t), create...).CombinedOutput(); err != nil {
+		t.Fatalf("shale kafka create: %v\n%s", err, out)
+	}
+	return c
+}
+
+func (c *cluster) process(t *testing.T, role string, more ...string) *process {
+	t.Helper()
+	return newProcess(t, append(append([]string{"--role", role}, c.flags...), more...)...)
+}
+
+// pushRound sends a sample of each series of metrics, and a line of each stream, as compareWithServer expects
+// them.
+func pushRound(gateway *process, at time.Time, round, series int) {
+	gateway.t.Helper()
+	type stream struct {
+		Stream map[string]string `json:"stream"`
+		Values [][2]string       `json:"values"`
+	}
+	var metrics strings.Builder
+	var lines []stream
+	for i := range series {
+		fmt.Fprintf(&metrics, "probe;series=m%d %d %d\n", i, round*series+i, at.Unix())
+		name := fmt.Sprint("l", i)
+		lines = append(lines, stream{
+			map[string]string{"app": "probe", "stream": name}, [][2]string{{fmt.Sprint(at.UnixNano()), fmt.Sprintf("line %d of %s", round, name)}},
+		})
+	}
+	body, err := json.Marshal(map[string]any{"streams": lines})
+	if err != nil {
+		gateway.t.Fatal(err)
+	}
+	gateway.push("/api/v1/write/graphite", "text/plain", []byte(metrics.String()))
+	gateway.push("/loki/api/v1/push", "application/json", body)
+}
+
+// A gateway writes to Kafka and sends the labels of a series once. Two processes with the role ingest take
+// halves of the partitions to the bucket. One is killed and loses its disk, the other is stopped and started.
+// A server over the bucket then has every row once.
+func testIngestRole(t *testing.T, broker *Broker) {
+	c := newCluster(t, broker, "roles", 4)
+	gateway := c.process(t, "gateway")
+	low := c.process(t, "ingest", "--kafka.partitions", "0-1", "--ship-every", "2s", "--store.window", "2m")
+	high := c.process(t, "ingest,compact", "--kafka.partitions", "2,3", "--ship-every", "2s")
+	for _, p := range []*process{gateway, low, high} {
+		p.start()
+	}
+	const rounds, series = 300, 12
+	begin := time.Now().Add(-time.Hour).Truncate(time.Second)
+	for round := range rounds {
+		pushRound(gateway, begin.Add(time.Duration(round)*time.Second), round, series)
+		switch {
+		case round%100 == 49: // while there are rows in the heads, and rows that only Kafka has
+			low.kill()
+			if err := os.RemoveAll(low.dir); err != nil {
+				t.Fatal(err)
+			}
+			low.start()
+		case round%100 == 99:
+			high.stop()
+			high.start()
+		}
+	}
+	for _, p := range []*process{low, high} {
+		_, state := p.get("/internal/v1/state")
+		var has struct {
+			Journals []struct {
+				Node  string
+				Ready bool
+			}
+		}
+		if err := json.Unmarshal([]byte(state), &has); err != nil || len(has.Journals) != 2 || !has.Journals[0].Ready || !has.Journals[1].Ready {
+			t.Errorf("state is %s, %v", state, err)
+		}
+		if status, _ := p.get("/api/v1/query?query=up"); status != http.StatusNotImplemented {
+			t.Errorf("a query at an ingester: status %d", status)
+		}
+	}
+	gateway.stop()
+	low.stop()
+	high.stop()
+	compareWithServer(t, c.bucket, begin, rounds, series)
+}
