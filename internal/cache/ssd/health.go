@@ -29,12 +29,14 @@ const (
 	unwritable
 	// missing: the folder is not there, or cannot be opened.
 	missing
+	// hung: a read or a write does not return.
+	hung
 )
 
-func causes() []cause { return []cause{slow, failing, full, unwritable, missing} }
+func causes() []cause { return []cause{slow, failing, full, unwritable, missing, hung} }
 
 func (c cause) String() string {
-	return map[cause]string{slow: "slow", failing: "failing", full: "full", unwritable: "unwritable", missing: "missing"}[c]
+	return map[cause]string{slow: "slow", failing: "failing", full: "full", unwritable: "unwritable", missing: "missing", hung: "hung"}[c]
 }
 
 const (
@@ -86,7 +88,7 @@ func (h *health) restart(now time.Time) {
 	h.failed.Store(0)
 }
 
-func (h *health) readable() bool { return cause(h.out.Load())&(slow|failing|missing) == 0 }
+func (h *health) readable() bool { return cause(h.out.Load())&(slow|failing|missing|hung) == 0 }
 func (h *health) writable() bool { return h.out.Load() == 0 }
 
 func (h *health) has(c cause) bool { return cause(h.out.Load())&c != 0 }
@@ -171,6 +173,9 @@ func (s *Store) tick(now time.Time) {
 	s.keepRoom()
 	if err := s.trimRemoved(); err != nil {
 		h.writeFailed(err)
+	}
+	if h.has(hung) && s.writeProbe() == nil {
+		s.unhang()
 	}
 	if h.has(full|unwritable) && s.writeProbe() == nil {
 		if room, err := s.room(0); err == nil && room {

@@ -78,7 +78,7 @@ func (m *metrics) gauges(s *Store, f promauto.Factory, tier prometheus.Labels) {
 	for _, c := range causes() {
 		labels := prometheus.Labels{"tier": "ssd", "cause": c.String()}
 		f.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "shale_cache_out", Help: "Whether the SSD cache has taken itself out, by cause: slow, failing, full, unwritable or missing. When it is full or unwritable, it is still read.", ConstLabels: labels,
+			Name: "shale_cache_out", Help: "Whether the SSD cache has taken itself out, by cause: slow, failing, full, unwritable, missing or hung. When it is full or unwritable, it is still read.", ConstLabels: labels,
 		}, func() float64 {
 			if s.health.has(c) {
 				return 1

@@ -22,10 +22,15 @@ import (
 const gates = 1024
 
 // gate orders what happens to the keys of some hashes. A record that was on its way to the log when its key
-// was removed has another stamp and is not written.
+// was removed has another stamp and is not written. It is not held while the disk works.
 type gate struct {
 	mu    sync.Mutex
 	stamp uint32
+	// written is the record that is being written, if there is one: it is in no index yet. Its generation is 0
+	// once its key was removed.
+	written Removal
+	// noted is the number of the last removal that was noted, of any of the hashes.
+	noted uint64
 }
 
 func (s *Store) gate(hash uint64) *gate { return &s.gates[hash%gates] }
@@ -93,32 +98,59 @@ func (s *Store) Keep(ctx context.Context, k cache.Key, reader uint16, value []by
 	}
 }
 
-// Forget removes what the tier has of a hash, or is about to write, from what it returns. The caller calls
-// Record before it tells anyone that the value is gone, also if the tier had nothing: another goroutine may
-// have forgotten an older value of the hash, and not have recorded that yet.
-func (s *Store) Forget(hash uint64) {
+// Forget removes what the tier has of a hash, or is about to write, from what it returns. It does not wait
+// for the disk. The caller calls Record with the mark before it tells anyone that the value is gone. There
+// may be a mark if the tier had nothing: another goroutine may have forgotten an older value of the hash, and
+// not have recorded that yet. 0: nothing needs to be recorded.
+func (s *Store) Forget(hash uint64) (mark uint64) {
 	g := s.gate(hash)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.stamp++
-	e, ok := s.index.take(hash)
-	if !ok {
-		return
+	if g.written.hash == hash && g.written.generation != 0 {
+		g.noted = s.removed.note(g.written)
+		g.written.generation = 0
 	}
-	// Its next value is worth a write, too, but not each of many at one time.
-	s.filter.Retry(hash, e.query)
-	if generation := s.slots[e.slot].generation.Load(); generation != 0 { // 0: its segment was dropped meanwhile
-		s.removed.note(Removal{generation, hash, e.off})
+	if e, ok := s.index.take(hash); ok {
+		// Its next value is worth a write, too, but not each of many at one time.
+		s.filter.Retry(hash, e.query)
+		// 0: its segment was dropped meanwhile.
+		if generation := s.slots[e.slot].generation.Load(); generation != 0 {
+			g.noted = s.removed.note(Removal{generation, hash, e.off})
+		}
 	}
+	if g.noted <= s.removed.recorded.Load() {
+		return 0
+	}
+	return g.noted
 }
 
-// Record makes all that was forgotten last. If that cannot be written, the tier gives all its files up, and
-// if that fails, too, Record does. A tier whose folder is not open needs no record: it begins empty.
-func (s *Store) Record() error { return s.note() }
+// Record makes all removals up to a mark last. If that cannot be written, the tier gives all its files up,
+// and if that fails, too, Record does. A tier whose folder is not open needs no record: it begins empty. If
+// the disk works for someone else and does not answer, Record fails after some seconds.
+func (s *Store) Record(mark uint64) error {
+	if mark <= s.removed.recorded.Load() {
+		return nil
+	}
+	if !s.removed.writing.lockWithin(s.patience) {
+		return errHung
+	}
+	defer s.removed.writing.unlock()
+	if mark <= s.removed.recorded.Load() {
+		return nil // the holder of the lock has written it
+	}
+	return s.noteLocked()
+}
 
-// note records more than what was forgotten.
-func (s *Store) note(more ...Removal) error {
-	n, err := s.removed.append(more...)
+// note records a removal of the goroutine that writes, with all that was forgotten.
+func (s *Store) note(e Removal) error {
+	s.removed.writing.lock()
+	defer s.removed.writing.unlock()
+	return s.noteLocked(e)
+}
+
+func (s *Store) noteLocked(more ...Removal) error {
+	n, err := s.removed.appendLocked(more...)
 	switch {
 	case err == nil:
 		s.m.wrote(removedBytes * n)
@@ -144,15 +176,17 @@ func (s *Store) Clear() error {
 	for i := range s.slots {
 		newest = max(newest, s.slots[i].generation.Load())
 	}
-	for i := range s.gates {
-		s.gates[i].stamp++
-	}
 	s.floor.Store(newest)
 	s.index.clear()
+	// Until this is recorded, everything that changes must wait for it: the records of its key may be there.
+	mark := s.removed.note(Removal{newest, 0, removedAll})
 	for i := range s.gates {
-		s.gates[i].mu.Unlock()
+		g := &s.gates[i]
+		g.stamp++
+		g.noted, g.written.generation = mark, 0
+		g.mu.Unlock()
 	}
-	if err := s.note(Removal{newest, 0, removedAll}); err != nil {
+	if err := s.Record(mark); err != nil {
 		return err
 	}
 	s.removed.clearsAt.Store(0)
@@ -162,7 +196,7 @@ func (s *Store) Clear() error {
 // ClearAt notes that the owner wants everything removed at a Unix time: if the process ends before, the next
 // one learns of it by ClearsAt, or begins empty.
 func (s *Store) ClearAt(at uint32) error {
-	if err := s.note(Removal{uint64(at), 0, removedLater}); err != nil {
+	if err := s.Record(s.removed.note(Removal{uint64(at), 0, removedLater})); err != nil {
 		return err
 	}
 	s.removed.clearsAt.Store(at)

@@ -59,15 +59,15 @@ func (m *mutableRun) kill() {
 
 // set gives a key another value, or none, as a server does, and reports whether it was told so.
 func (m *mutableRun) set(n int, value string) bool {
-	m.s.Forget(itemKey(n).Hash())
+	mark := m.s.Forget(itemKey(n).Hash())
 	if m.r.IntN(4) == 0 {
-		m.s.Forget(itemKey(n).Hash()) // by another client, after one that was not told yet
+		mark = m.s.Forget(itemKey(n).Hash()) // by another client, after one that was not told yet
 	}
 	if len(m.s.removed.pending) > 0 && m.r.IntN(20) == 0 {
 		m.kill() // before anyone was told: the old value may be served on
 		return false
 	}
-	if err := m.s.Record(); err != nil {
+	if err := m.s.Record(mark); err != nil {
 		m.t.Fatal(err)
 	}
 	if m.values[n] = value; value == "" {

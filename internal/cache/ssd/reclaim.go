@@ -41,16 +41,14 @@ func (s *Store) move(from int, at located, query uint16) (moved bool, err error)
 	if err != nil || hash != at.hash {
 		return false, nil
 	}
-	g := s.gate(hash)
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if e, ok := s.index.get(hash); !ok || int(e.slot) != from || e.off != at.off {
-		return false, nil // it was removed while it was read
-	}
-	s.budget.spendAnyway(int64(at.n))
-	if err := s.append(hash, key, value, query); err != nil {
+	moved, err = s.append(hash, key, value, query, func(*gate) bool {
+		e, ok := s.index.get(hash)
+		return ok && int(e.slot) == from && e.off == at.off // it was not removed while it was read
+	})
+	if err != nil || !moved {
 		return false, err
 	}
+	s.budget.spendAnyway(int64(at.n))
 	s.m.reinserted.Add(float64(at.n))
 	return true, nil
 }

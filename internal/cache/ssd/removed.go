@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -34,15 +35,22 @@ const (
 	clean    = "closed"
 )
 
-// removed is the file of removals. Any goroutine appends to it.
+// removed is the file of removals. Any goroutine appends to it. Only writing is held while the disk works, so
+// that noting a removal never waits for the disk.
 type removed struct {
-	mu       sync.Mutex
-	pending  []Removal // are not in the file yet
-	file     vfs.File
-	end      int64
-	buffer   []byte
-	limit    int64 // of entries, at which the file is written again
+	mu      sync.Mutex
+	pending []Removal // are not in the file yet
+	noted   uint64    // counts all removals: the last one that is pending, or was
+
+	recorded atomic.Uint64 // the last one that is in the file, or need not be
 	clearsAt atomic.Uint32
+
+	writing turn
+	file    vfs.File
+	end     int64
+	taken   []Removal
+	buffer  []byte
+	limit   int64 // of entries, at which the file is written again
 
 	// again says that this process has tried to open the folder before. What it has served since is not known
 	// there.
@@ -51,42 +59,88 @@ type removed struct {
 
 var errRemoved = errors.New("the file of removals is not open")
 
-// note adds an entry that the next append writes, whoever calls it.
-func (r *removed) note(e Removal) {
+// turn is a mutex for which one can wait for a limited time.
+type turn chan struct{}
+
+func newTurn() turn { return make(turn, 1) }
+
+func (t turn) lock()   { t <- struct{}{} }
+func (t turn) unlock() { <-t }
+
+// lockWithin reports whether the lock was free within some time.
+func (t turn) lockWithin(most time.Duration) bool {
+	select {
+	case t <- struct{}{}:
+		return true
+	default:
+	}
+	timer := time.NewTimer(most)
+	defer timer.Stop()
+	select {
+	case t <- struct{}{}:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+// note adds an entry that the next append writes, whoever calls it, and returns its number.
+func (r *removed) note(e Removal) uint64 {
 	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.pending = append(r.pending, e)
-	r.mu.Unlock()
+	r.noted++
+	return r.noted
 }
 
 // drop forgets the entries that wait: what they remove is gone.
 func (r *removed) drop() {
 	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.pending = r.pending[:0]
-	r.mu.Unlock()
+	r.recorded.Store(r.noted)
 }
 
 // append writes the entries that wait, and more. It returns the number of them.
 func (r *removed) append(list ...Removal) (n int, err error) {
+	r.writing.lock()
+	defer r.writing.unlock()
+	return r.appendLocked(list...)
+}
+
+func (r *removed) appendLocked(list ...Removal) (n int, err error) {
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	r.pending = append(r.pending, list...)
-	if len(r.pending) == 0 {
+	r.noted += uint64(len(list))
+	last := r.noted
+	r.taken, r.pending = r.pending, r.taken[:0]
+	r.mu.Unlock()
+	if len(r.taken) == 0 {
 		return 0, nil
 	}
-	if r.file == nil {
-		return 0, errRemoved
-	}
-	r.buffer = r.buffer[:0]
-	for i := range r.pending {
-		r.buffer = r.pending[i].append(r.buffer)
-	}
-	n = len(r.pending)
-	if _, err := r.file.WriteAt(r.buffer, r.end); err != nil {
+	if err := r.writeTaken(); err != nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.taken, r.pending = r.pending[:0], append(r.taken, r.pending...)
 		return 0, err
 	}
+	r.recorded.Store(last)
+	return len(r.taken), nil
+}
+
+func (r *removed) writeTaken() error {
+	if r.file == nil {
+		return errRemoved
+	}
+	r.buffer = r.buffer[:0]
+	for i := range r.taken {
+		r.buffer = r.taken[i].append(r.buffer)
+	}
+	if _, err := r.file.WriteAt(r.buffer, r.end); err != nil {
+		return err
+	}
 	r.end += int64(len(r.buffer))
-	r.pending = r.pending[:0]
-	return n, nil
+	return nil
 }
 
 func (e *Removal) append(b []byte) []byte {
@@ -162,10 +216,10 @@ func (s *Store) openRemoved() (list []Removal, err error) {
 	if err := s.syncFolder(); err != nil {
 		return nil, err
 	}
-	s.removed.mu.Lock()
-	s.removed.pending = s.removed.pending[:0] // of what was here before
+	s.removed.drop() // what waits is of what was here before
+	s.removed.writing.lock()
 	err = s.reopenRemoved(int64(len(list)))
-	s.removed.mu.Unlock()
+	s.removed.writing.unlock()
 	if err != nil {
 		return nil, err
 	}
@@ -266,8 +320,8 @@ func (s *Store) trimRemoved() error {
 
 func (s *Store) rewriteRemoved() (done bool, err error) {
 	r := &s.removed
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.writing.lock()
+	defer r.writing.unlock()
 	if r.file == nil || r.end/removedBytes < r.limit {
 		return true, nil
 	}
@@ -313,8 +367,8 @@ func (s *Store) rewriteRemoved() (done bool, err error) {
 // closeRemoved ends the file of removals. If everything was written, the folder may be kept.
 func (s *Store) closeRemoved(written bool) error {
 	r := &s.removed
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.writing.lock()
+	defer r.writing.unlock()
 	if r.file == nil {
 		return nil
 	}

@@ -92,6 +92,10 @@ type Store struct {
 	stop chan struct{}
 	done sync.WaitGroup
 
+	flying
+	// patience is after how long an operation of the disk counts as hung.
+	patience time.Duration
+
 	// The rest is of the goroutine that writes.
 
 	lock       io.Closer
@@ -133,6 +137,7 @@ func Open(o Options) (*Store, error) {
 	}
 	s.start()
 	s.done.Go(s.run)
+	s.done.Go(s.watch)
 	return s, nil
 }
 
@@ -152,8 +157,9 @@ func newStore(o Options) (*Store, error) {
 	}
 	s := &Store{
 		o: o, segmentBytes: segmentSize(o.MaxBytes), maxEntries: max(o.IndexBytes/knownBytes, 1), maxQueued: o.QueueBytes / 4,
-		queue: make(chan write, queueLength), stop: make(chan struct{}), open: -1,
+		queue: make(chan write, queueLength), stop: make(chan struct{}), open: -1, patience: hungAfter,
 	}
+	s.removed.writing = newTurn()
 	// Snapshots have the room of one segment.
 	s.slots = make([]slot, min(o.MaxBytes/s.segmentBytes-1, 1<<16))
 	if o.Mutable {
@@ -289,7 +295,9 @@ func (s *Store) read(k cache.Key, hash uint64, e entry) ([]byte, bool) {
 	defer f.release()
 	b := make([]byte, e.bytes())
 	begun := time.Now()
+	end := s.reading(begun)
 	err := readFull(f, b, int64(e.off))
+	end.Add(-1)
 	took := time.Since(begun)
 	s.health.observe(took, err)
 	s.o.Account.Took(took, int64(len(b)))
@@ -309,12 +317,7 @@ func (s *Store) read(k cache.Key, hash uint64, e entry) ([]byte, bool) {
 
 // damaged removes an entry whose record cannot be read. An entry that was replaced in the meantime stays.
 func (s *Store) damaged(hash uint64, e entry, err error) {
-	if s.o.Mutable { // the next process may be able to read it, when its value was replaced
-		if err := s.note(Removal{s.slots[e.slot].generation.Load(), hash, e.off}); err != nil {
-			s.health.writeFailed(err)
-		}
-	}
-	if _, ok := s.index.remove(hash, int(e.slot), e.off); !ok {
+	if !s.drop(hash, e) {
 		return
 	}
 	s.m.bad.Inc()
@@ -325,9 +328,37 @@ func (s *Store) damaged(hash uint64, e entry, err error) {
 	}
 }
 
-// Close writes what waits to be written, and ends the tier.
+// drop takes an entry out of the index, and reports whether it was there.
+func (s *Store) drop(hash uint64, e entry) bool {
+	g := s.gate(hash)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	_, ok := s.index.remove(hash, int(e.slot), e.off)
+	if ok && s.o.Mutable {
+		// The next process may be able to read it. It must not when the value was replaced.
+		g.noted = s.removed.note(Removal{s.slots[e.slot].generation.Load(), hash, e.off})
+	}
+	return ok
+}
+
+// Close writes what waits to be written, and ends the tier. It does not wait for a disk that has hung.
 func (s *Store) Close() error {
 	close(s.stop)
-	s.done.Wait()
-	return s.finish()
+	written := make(chan struct{})
+	go func() {
+		s.done.Wait()
+		close(written)
+	}()
+	watch := time.NewTicker(s.patience / 4)
+	defer watch.Stop()
+	for {
+		select {
+		case <-written:
+			return s.finish()
+		case <-watch.C:
+			if s.hangs(time.Now()) {
+				return errHung
+			}
+		}
+	}
 }

@@ -18,10 +18,13 @@ func (s *Store) run() {
 			s.drain()
 			return
 		case w := <-s.queue:
+			s.progress()
 			s.write(w)
 		case <-tick.C:
+			s.progress()
 			s.tick(s.o.Now())
 		}
+		s.busy.Store(0)
 	}
 }
 
@@ -30,6 +33,7 @@ func (s *Store) drain() {
 	for {
 		select {
 		case w := <-s.queue:
+			s.progress()
 			s.write(w)
 		default:
 			return
@@ -82,15 +86,13 @@ func (s *Store) write(w write) {
 			return
 		}
 	}
-	g := s.gate(w.hash)
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if s.o.Mutable && g.stamp != w.stamp {
-		return // it was removed while it waited
-	}
 	s.key = appendKey(s.key[:0], w.key)
-	if err := s.append(w.hash, s.key, w.value, w.query); err != nil {
+	done, err := s.append(w.hash, s.key, w.value, w.query, func(g *gate) bool { return !s.o.Mutable || g.stamp == w.stamp })
+	if err != nil {
 		s.health.writeFailed(err)
+		return
+	}
+	if !done {
 		return
 	}
 	s.m.admitted.Inc()
@@ -102,20 +104,40 @@ func (s *Store) fits(n int) bool {
 	return s.open >= 0 && s.slots[s.open].generation.Load() > s.floor.Load() && s.end+int64(n+footerLength(len(s.footer)+1)) <= s.segmentBytes
 }
 
-// append writes a record to the open segment, which has room for it. The caller holds the gate of its hash.
-func (s *Store) append(hash uint64, key, value []byte, query uint16) error {
+// append writes a record to the open segment, which has room for it, if it is valid at the gate of its hash.
+// It reports whether the record can be found: its key may be removed while it is written.
+func (s *Store) append(hash uint64, key, value []byte, query uint16, valid func(*gate) bool) (done bool, err error) {
 	to := &s.slots[s.open]
-	s.record = appendRecord(s.record[:0], to.generation.Load(), hash, key, value)
-	if _, err := to.file.Load().WriteAt(s.record, s.end); err != nil {
-		return err
+	generation, off := to.generation.Load(), uint32(s.end)
+	g := s.gate(hash)
+	g.mu.Lock()
+	if !valid(g) {
+		g.mu.Unlock()
+		return false, nil
 	}
-	off, n := uint32(s.end), uint32(len(s.record))
+	g.written = Removal{generation, hash, off}
+	g.mu.Unlock()
+
+	s.record = appendRecord(s.record[:0], generation, hash, key, value)
+	_, err = to.file.Load().WriteAt(s.record, s.end)
+	s.progress()
+
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	kept := g.written.generation != 0
+	g.written = Removal{}
+	if err != nil {
+		return false, err
+	}
+	n := uint32(len(s.record))
 	s.footer = append(s.footer, located{hash, off, n})
 	s.end += int64(n)
-	s.index.put(hash, s.open, off, n, query)
 	s.m.written.Add(float64(n))
 	s.o.Account.Wrote(int64(n))
-	return nil
+	if kept {
+		s.index.put(hash, s.open, off, n, query)
+	}
+	return kept, nil
 }
 
 // next seals the open segment and opens another one. When no slot is left for the one after it, it reclaims

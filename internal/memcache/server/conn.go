@@ -42,7 +42,7 @@ type conn struct {
 	outTaken int // of its capacity, that was taken from the bound of buffers
 	words    [mostWords][]byte
 	more     [mostWords][]byte // of a get with many keys
-	dirty    bool              // something has changed that may be on the disk
+	mark     uint64            // of what has changed and may be on the disk
 	now      uint32
 	reader   uint16
 	timed    bool // the connection has a deadline for reads
@@ -265,9 +265,9 @@ func (c *conn) outRoom(n int) (bool, error) {
 
 // flush sends the responses. Before that, what they promise is made to last.
 func (c *conn) flush() error {
-	if c.dirty {
-		c.dirty = false
-		if err := c.s.disk.Record(); err != nil {
+	if mark := c.mark; mark > 0 {
+		c.mark = 0
+		if err := c.s.disk.Record(mark); err != nil {
 			c.quit = true
 			return err
 		}

@@ -31,8 +31,7 @@ func (c *conn) changed(sh *items.Shard, hash uint64) {
 	if c.s.disk == nil {
 		return
 	}
-	c.s.disk.Forget(hash)
-	c.dirty = true
+	c.mark = max(c.mark, c.s.disk.Forget(hash))
 }
 
 // used tells the disk that a reader wants an item that is in memory, and gives it the item if that is worth a

@@ -8,10 +8,12 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/shaledb/shale/internal/cache/ssd"
@@ -337,5 +339,51 @@ func TestKill(t *testing.T) {
 	}
 	if kept == 0 { // how many reads are far enough apart depends on the machine
 		t.Errorf("no value was there after %d kills", kills-1)
+	}
+}
+
+// TestHungDisk: a disk that does not answer a write holds up no client, not even one that changes the item
+// that is being written.
+func TestHungDisk(t *testing.T) {
+	o := testOptions()
+	o.Memory, o.MaxItem, o.DiskMemory, o.SameRead = 24<<20, 1<<20, 6<<20, time.Second
+	var seconds atomic.Int64
+	seconds.Store(time.Now().Unix())
+	o.Now = func() time.Time { return time.Unix(seconds.Load(), 0) }
+	began, end := make(chan struct{}, 1), make(chan struct{})
+	hung := errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if op.Kind == errorfs.OpFileWriteAt && strings.Contains(op.Path, "segment") {
+			select {
+			case began <- struct{}{}:
+			default:
+			}
+			<-end
+		}
+		return nil
+	})
+	var err error
+	o.Disk, err = ssd.Open(ssd.Options{
+		FS: errorfs.Wrap(vfs.Default, hung), Dir: t.TempDir(), MaxBytes: ssd.MinBytes, Limits: ssd.Limits{WritesPerDay: 1000}, IndexBytes: 2 << 20, QueueBytes: 4 << 20,
+		Mutable: true, Boot: boot(), Registerer: prometheus.NewRegistry(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, addr := start(t, o)
+	defer close(end) // before the server is closed
+	a, b := dial(t, addr), dial(t, addr)
+	a.ask("set k 0 0 5\r\nfirst\r\n", "STORED\r\n")
+	for writes := false; !writes; {
+		seconds.Add(10)
+		a.ask("get k\r\n", "VALUE k 0 5\r\nfirst\r\nEND\r\n")
+		select {
+		case <-began:
+			writes = true
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	for n := range 3000 { // keys of all shards
+		a.ask(fmt.Sprintf("set k 0 0 1\r\n2\r\nset k%d 0 0 1\r\nx\r\n", n), "STORED\r\nSTORED\r\n")
+		b.ask(fmt.Sprintf("get k\r\nget k%d\r\n", n), fmt.Sprintf("VALUE k 0 1\r\n2\r\nEND\r\nVALUE k%d 0 1\r\nx\r\nEND\r\n", n))
 	}
 }
