@@ -94,7 +94,7 @@ func (n *node) useDisk() (err error) {
 func (n *node) catalogue(ctx context.Context) (_ *catalog.Catalog, err error) {
 	if n.blocks == nil {
 		n.blocks, err = catalog.Open(ctx, n.bucket, catalog.Options{
-			Filters: lineFilter, Registerer: n.metricsUnlessQuery(), Logger: n.log,
+			Filters: lineFilter, Registerer: n.registry, Logger: n.log,
 			Describe: func(ctx context.Context, id string, size int64) (catalog.Block, error) {
 				return compact.Describe(ctx, n.bucket, id, size)
 			},

@@ -17,9 +17,7 @@ import (
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/read"
 	"github.com/shaledb/shale/internal/read/remote"
-	"github.com/shaledb/shale/internal/store/catalog"
 	"github.com/shaledb/shale/internal/store/changes"
-	"github.com/shaledb/shale/internal/store/compact"
 	"github.com/shaledb/shale/internal/store/retention"
 )
 
@@ -72,13 +70,7 @@ func openQuery(ctx context.Context, n *node) (_ role, err error) {
 	e := &Engine{o: o, changes: changes.New(nil)}
 	q.engine = e
 	e.lost = newLost(&e.o)
-	e.catalog, err = catalog.Open(ctx, n.bucket, catalog.Options{
-		Changed: e.changes.Whole, Changes: &e.resultChanges, Filters: lineFilter, Registerer: n.registry, Logger: n.log,
-		Describe: func(ctx context.Context, id string, size int64) (catalog.Block, error) {
-			return compact.Describe(ctx, n.bucket, id, size)
-		},
-	})
-	if err != nil {
+	if e.catalog, err = n.catalogue(ctx); err != nil {
 		return nil, err
 	}
 	if q.progress, err = progress.Open(ctx, progress.Options{

@@ -167,7 +167,8 @@ func testCommands(t *testing.T, broker *Broker) {
 	if r := run(0, "", "adopt", "--kafka.topic", "double", "--from", "end"); r.Epoch != 2 || r.Partitions != 8 {
 		t.Errorf("adopt: %+v", r)
 	}
-	if r := run(0, "", "check", "--kafka.topic", "double"); r.Extents[2].Shipped != 1 {
+	// What the epoch before has lost is still said.
+	if r := run(1, "epoch 1 = writes: partition 2: Kafka has deleted the records with offsets 0 to 2", "check", "--kafka.topic", "double"); r.Extents[2].Shipped != 1 {
 		t.Errorf("partition 2 of epoch 2 begins at %+v, expected offset 1", r.Extents[2])
 	}
 	// A topic that is lost takes a word of the operator.
@@ -184,6 +185,14 @@ func testCommands(t *testing.T, broker *Broker) {
 	if r := run(0, "", "adopt", "--kafka.topic", "double", "--give-up-unshipped"); r.Epoch != 3 {
 		t.Errorf("adopt after a loss: %+v", r)
 	}
+	if _, err := admin.DeleteTopic(t.Context(), "writes"); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "the deletion", func() bool {
+		_, err := kafka.Describe(t.Context(), open(broker.Addr), "writes")
+		return errors.Is(err, kafka.ErrNoTopic)
+	})
+	run(1, "epoch 1 = writes: the topic is gone, and the bucket does not say that it had all of its records", "check", "--kafka.topic", "double")
 	// No server pretends to use Kafka.
 	_, messages, code := shale(t, program, "serve", "--config", file, "--data-dir", t.TempDir())
 	if code != 2 || !strings.Contains(messages, "no write would go to Kafka") {

@@ -50,6 +50,8 @@ func TestKafka(t *testing.T) {
 		{"Unlabelled", testUnlabelled},
 		{"IngestRole", testIngestRole},
 		{"Commands", testCommands},
+		{"EqualRoles", testEqualRoles},
+		{"KillRoles", testKillRoles},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, broker) })
 	}

@@ -94,8 +94,16 @@ func (p *process) stop() {
 	p.cmd = nil
 }
 
-func (p *process) get(path string) (status int, body string) {
-	resp, err := http.Get("http://" + p.addr + path)
+// get asks for a path, with pairs of a header and its value.
+func (p *process) get(path string, headers ...string) (status int, body string) {
+	r, err := http.NewRequest(http.MethodGet, "http://"+p.addr+path, nil)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	resp, err := http.DefaultClient.Do(r)
 	if err != nil {
 		return 0, err.Error()
 	}
@@ -119,6 +127,26 @@ func (p *process) push(path, kind string, body []byte) {
 		}
 		return resp.StatusCode/100 == 2
 	})
+}
+
+// post sends a body once, for a tenant, and returns an error unless it is accepted.
+func (p *process) post(path, kind, tenant string, body []byte) error {
+	r, err := http.NewRequest(http.MethodPost, "http://"+p.addr+path, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	r.Header.Set("Content-Type", kind)
+	r.Header.Set("X-Scope-OrgID", tenant)
+	resp, err := (&http.Client{Timeout: time.Minute}).Do(r)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err == nil && resp.StatusCode/100 != 2 {
+		err = fmt.Errorf("%s: status %d: %s", path, resp.StatusCode, strings.TrimSpace(string(text)))
+	}
+	return err
 }
 
 // cluster is a topic, a bucket, and the flags of all processes on them.

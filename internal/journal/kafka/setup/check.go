@@ -9,7 +9,6 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/shaledb/shale/internal/journal/kafka"
-	"github.com/shaledb/shale/internal/store/catalog"
 	"github.com/shaledb/shale/internal/store/topics"
 )
 
@@ -75,6 +74,9 @@ func (c *Check) Run(ctx context.Context, k *kong.Context, environ []string, stdo
 			}
 		}
 	}
+	if err := p.earlier(ctx, r); err != nil {
+		return err
+	}
 	if err := p.print(r); err != nil {
 		return err
 	}
@@ -109,20 +111,12 @@ func (p *place) extents(ctx context.Context, r *report, e *topics.Epoch) error {
 	if err != nil {
 		return err
 	}
-	records, err := catalog.ReadStored(ctx, p.bucket)
+	shipped, err := p.shipped(ctx, e)
 	if err != nil {
 		return err
 	}
-	covered := map[string]uint64{}
-	for i := range records {
-		for _, v := range records[i].Covered {
-			if v.Epoch == e.Number {
-				covered[v.Node] = max(covered[v.Node], v.To)
-			}
-		}
-	}
 	for _, n := range partitions {
-		x := extent{n, has[n].Start, has[n].End, max(e.Begins[n], topics.Offset(covered[topics.Node(n)]))}
+		x := extent{n, has[n].Start, has[n].End, shipped[n]}
 		r.Extents = append(r.Extents, x)
 		if x.Shipped > x.End {
 			r.Findings = append(r.Findings, kafka.Finding{Setting: "partition", Value: fmt.Sprint(n), Refused: true,

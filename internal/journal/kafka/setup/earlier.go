@@ -1,0 +1,87 @@
+package setup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/shaledb/shale/internal/journal/kafka"
+	"github.com/shaledb/shale/internal/store/catalog"
+	"github.com/shaledb/shale/internal/store/topics"
+)
+
+// shipped returns the first offset of each partition of an epoch that the bucket does not have.
+func (p *place) shipped(ctx context.Context, e *topics.Epoch) ([]int64, error) {
+	records, err := catalog.ReadStored(ctx, p.bucket)
+	if err != nil {
+		return nil, err
+	}
+	covered := map[string]uint64{}
+	for i := range records {
+		for _, v := range records[i].Covered {
+			if v.Epoch == e.Number {
+				covered[v.Node] = max(covered[v.Node], v.To)
+			}
+		}
+	}
+	first := make([]int64, e.Partitions)
+	for n := range e.Partitions {
+		first[n] = max(e.Begins[n], topics.Offset(covered[topics.Node(n)]))
+	}
+	return first, nil
+}
+
+// earlier adds a finding for each epoch before the last one whose topic has, or had, records that the bucket
+// does not have. An epoch that an operator has given up is left out.
+func (p *place) earlier(ctx context.Context, r *report) error {
+	for i := range len(p.epochs) - 1 {
+		e := &p.epochs[i]
+		if p.epochs[i+1].BeforeLost {
+			continue
+		}
+		f, err := p.leftOf(ctx, e)
+		if err != nil {
+			return err
+		}
+		if f != nil {
+			f.Setting, f.Value = fmt.Sprint("epoch ", e.Number), e.Topic
+			r.Findings = append(r.Findings, *f)
+		}
+	}
+	return nil
+}
+
+// leftOf returns what an earlier epoch has that the bucket has not, or nil.
+func (p *place) leftOf(ctx context.Context, e *topics.Epoch) (*kafka.Finding, error) {
+	shipped, err := p.shipped(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	t, err := kafka.Describe(ctx, p.connection, e.Topic)
+	if errors.Is(err, kafka.ErrNoTopic) || err == nil && t.ID != e.ID {
+		return &kafka.Finding{Refused: true, Why: "the topic is gone, and the bucket does not say that it had all of its records: what was missing is lost"}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	partitions := make([]int32, e.Partitions)
+	for n := range partitions {
+		partitions[n] = int32(n)
+	}
+	has, err := kafka.Offsets(ctx, p.connection, e.Topic, partitions...)
+	if err != nil {
+		return nil, err
+	}
+	left := int64(0)
+	for _, n := range partitions {
+		if shipped[n] < has[n].Start {
+			return &kafka.Finding{Refused: true, Why: fmt.Sprintf(
+				"partition %d: Kafka has deleted the records with offsets %d to %d, which are not in the bucket: they are lost", n, shipped[n], has[n].Start-1)}, nil
+		}
+		left += max(0, has[n].End-shipped[n])
+	}
+	if left > 0 {
+		return &kafka.Finding{Why: fmt.Sprintf("%d records are not in the bucket yet, and the partitions after them do not begin before they are", left)}, nil
+	}
+	return nil, nil
+}
