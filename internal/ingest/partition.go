@@ -188,7 +188,7 @@ func (e *UnlabelledError) Error() string {
 func (e *UnlabelledError) Unwrap() error { return model.ErrCorrupt }
 
 // apply takes one record to the head. An error stops the partition at the record.
-func (p *Partition) apply(r *kafka.Record) error {
+func (p *Partition) apply(ctx context.Context, r *kafka.Record) error {
 	b := r.Batch
 	if b.Control.Kind != 0 {
 		return fmt.Errorf("topic %s, partition %d: %w: the record with offset %d is an order to delete, which partitions do not carry out yet",
@@ -203,15 +203,17 @@ func (p *Partition) apply(r *kafka.Record) error {
 	if p.unknown, err = p.head.ResolveDurable(b, p.unknown[:0]); err != nil {
 		return &kafka.PoisonError{Topic: p.epoch.Topic, Partition: p.o.Partition, Offset: r.Offset, Err: err}
 	}
-	missing := 0
-	var one model.Key
-	for _, i := range p.unknown {
-		if _, has := slices.BinarySearch(b.Labels.Series, i); !has {
-			missing, one = missing+1, b.Keys[i]
+	missing := slices.DeleteFunc(p.unknown, func(i uint32) bool {
+		_, has := slices.BinarySearch(b.Labels.Series, i)
+		return has
+	})
+	if len(missing) > 0 { // seldom: the known set is full
+		if missing, err = p.head.Unlabelled(ctx, b, missing); err != nil {
+			return err
 		}
 	}
-	if missing > 0 {
-		return &UnlabelledError{p.epoch.Topic, p.o.Partition, r.Offset, one, missing}
+	if len(missing) > 0 {
+		return &UnlabelledError{p.epoch.Topic, p.o.Partition, r.Offset, b.Keys[missing[0]], len(missing)}
 	}
 	if !p.head.Apply(topics.Sequence(r.Offset), b) {
 		return fmt.Errorf("%w: the partition ends", model.ErrClosed) // the next owner reads the record
@@ -271,7 +273,7 @@ func (p *Partition) read(ctx context.Context) error {
 		if !p.awaitRoom(ctx) {
 			return nil
 		}
-		err := p.reader.Read(ctx, p.apply)
+		err := p.reader.Read(ctx, func(r *kafka.Record) error { return p.apply(ctx, r) })
 		p.next.Store(p.reader.Next())
 		p.end.Store(p.reader.End())
 		switch {
@@ -285,7 +287,6 @@ func (p *Partition) read(ctx context.Context) error {
 			case <-time.After(readPause):
 			}
 		default:
-			p.o.Logger.Error("the partition stops", "partition", p.o.Partition, "err", err)
 			return err
 		}
 	}

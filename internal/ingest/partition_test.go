@@ -323,3 +323,39 @@ func TestPrimed(t *testing.T) {
 		t.Errorf("%d series are known, expected those of the partition, 2", n)
 	}
 }
+
+// TestFullKnownSet: series that the known set has no room for need no labels with each row.
+func TestFullKnownSet(t *testing.T) {
+	r := newRig(t, 1)
+	o := r.options(r.catalog(), 0)
+	o.Head.KnownBytes, o.ShipEvery = 1, time.Hour // the least that there is
+	p := r.open(o)
+	stop := r.running(p)
+	at := time.Now().UnixNano()
+	want := worldtest.Content{}
+	all := &worldtest.Batch{Tenant: "t", Signal: model.Metrics}
+	for n := range 50_000 {
+		all.Series = append(all.Series, worldtest.Series{Labels: model.LabelsOf("n", fmt.Sprint(n)), Rows: []worldtest.Row{worldtest.Float(at, 1)}})
+	}
+	want.Push(all)
+	r.log.append(0, all, true)
+	r.waitFor("the first record", func() bool { return p.Next() == 1 })
+	if n := p.Head().ActiveSeries("t"); n >= int64(len(all.Series)) {
+		t.Fatalf("the known set has room for all %d series", n)
+	}
+	if err := p.Head().Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for i := range all.Series {
+		all.Series[i].Rows[0].At++
+	}
+	want.Push(all)
+	r.log.append(0, all, false)
+	r.waitFor("the second record", func() bool { return p.Next() == 2 })
+	if err := errors.Join(stop(), p.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if d := want.Diff(r.content(o.Catalog)); d != "" {
+		t.Error(d[:min(len(d), 500)])
+	}
+}

@@ -49,6 +49,7 @@ func TestKafka(t *testing.T) {
 		{"Ingest", testIngest},
 		{"Unlabelled", testUnlabelled},
 		{"IngestRole", testIngestRole},
+		{"AcceptLoss", testAcceptLoss},
 		{"Commands", testCommands},
 		{"EqualRoles", testEqualRoles},
 		{"KillRoles", testKillRoles},

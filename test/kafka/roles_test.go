@@ -16,6 +16,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/shaledb/shale/internal/journal/kafka"
 	"github.com/shaledb/shale/test/ports"
 )
 
@@ -57,6 +61,13 @@ func newProcess(t *testing.T, args ...string) *process {
 // start starts the process, and waits until it is ready.
 func (p *process) start() {
 	p.t.Helper()
+	p.launch()
+	p.waitFor("a process that is ready", func(status int, _ string) bool { return status == http.StatusOK })
+}
+
+// launch starts the process.
+func (p *process) launch() {
+	p.t.Helper()
 	p.cmd = exec.Command(buildShale(p.t), p.args...)
 	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
 	if err := p.cmd.Start(); err != nil {
@@ -65,15 +76,19 @@ func (p *process) start() {
 	cmd, ended := p.cmd, make(chan error, 1)
 	p.ended = ended
 	go func() { ended <- cmd.Wait() }()
-	waitFor(p.t, "a process that is ready", func() bool {
+}
+
+// waitFor waits until /ready answers as it should.
+func (p *process) waitFor(what string, done func(status int, body string) bool) {
+	p.t.Helper()
+	waitFor(p.t, what, func() bool {
 		select {
-		case err := <-ended:
-			ended <- err
+		case err := <-p.ended:
+			p.ended <- err
 			p.t.Fatalf("the process ended: %v", err)
 		default:
 		}
-		status, _ := p.get("/ready")
-		return status == http.StatusOK
+		return done(p.get("/ready"))
 	})
 }
 
@@ -243,4 +258,90 @@ func testIngestRole(t *testing.T, broker *Broker) {
 	low.stop()
 	high.stop()
 	compareWithServer(t, c.bucket, begin, rounds, series)
+}
+
+// Kafka deletes records that no ingester has read, and later one comes that cannot be read. The ingester is
+// not ready, and names topic, partition and offsets, until an operator gives up these and no others. What
+// came before and after is there.
+func testAcceptLoss(t *testing.T, broker *Broker) {
+	c := newCluster(t, broker, "given-up", 1)
+	gateway, ingester := c.process(t, "gateway"), c.process(t, "ingest", "--kafka.partitions", "0", "--ship-every", "1s")
+	gateway.start()
+	ingester.start()
+	const rounds, series = 4, 3
+	begin := time.Now().Add(-time.Hour).Truncate(time.Second)
+	at := func(round int) time.Time { return begin.Add(time.Duration(round) * time.Second) }
+	pushRound(gateway, at(0), 0, series)
+	pushRound(gateway, at(1), 1, series)
+	shipped := endOf(t, broker, "given-up")
+	covered := fmt.Sprintf("shale_partition_covered_offset{partition=\"0\"} %d\n", shipped)
+	waitFor(t, "a ship", func() bool {
+		_, metrics := ingester.get("/metrics")
+		return strings.Contains(metrics, covered)
+	})
+	ingester.stop()
+	cl, err := kgo.NewClient(kgo.SeedBrokers(broker.Addr), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cl.Close()
+	// These rounds are lost. They have further series, so that no later record lacks their labels.
+	pushRound(gateway, at(50), 50, series+4)
+	pushRound(gateway, at(51), 51, series+4)
+	end := endOf(t, broker, "given-up")
+	var before kadm.Offsets
+	before.Add(kadm.Offset{Topic: "given-up", Partition: 0, At: end, LeaderEpoch: -1})
+	if _, err := kadm.NewClient(cl).DeleteRecords(t.Context(), before); err != nil {
+		t.Fatal(err)
+	}
+	accept := func(code int, says, lost string, more ...string) {
+		t.Helper()
+		args := append(append([]string{"kafka", "accept-loss", lost}, c.flags...), more...)
+		out, messages, got := shale(t, buildShale(t), args...)
+		if got != code || !strings.Contains(out+messages, says) {
+			t.Fatalf("accept-loss %s: exit code %d and %q, expected %d and %q", lost, got, out+messages, code, says)
+		}
+	}
+	ingester.launch()
+	gap := fmt.Sprintf("offsets %d to %d", shipped, end-1)
+	ingester.waitFor("the gap", func(status int, body string) bool {
+		return status == http.StatusServiceUnavailable && strings.Contains(body, "topic given-up, partition 0") && strings.Contains(body, gap)
+	})
+	_, body := ingester.get("/ready")
+	t.Log(body)
+	accept(1, "what is given up begins there", fmt.Sprintf("0:%d-%d", shipped+1, end-1))
+	accept(1, fmt.Sprintf("give up these, 0:%d-%d", shipped, end-1), fmt.Sprintf("0:%d-%d", shipped, shipped))
+	accept(1, "there is no record", fmt.Sprintf("0:%d-%d", shipped, end))
+	accept(2, "has 1 partitions", fmt.Sprintf("1:%d-%d", shipped, end-1))
+	accept(0, "would be given up", fmt.Sprintf("0:%d-%d", shipped, end-1), "--dry-run")
+	accept(0, "are given up", fmt.Sprintf("0:%d-%d", shipped, end-1))
+	ingester.waitFor("the way on", func(status int, _ string) bool { return status == http.StatusOK })
+
+	pushRound(gateway, at(2), 2, series)
+	poison := endOf(t, broker, "given-up")
+	if err := cl.ProduceSync(t.Context(), &kgo.Record{Topic: "given-up", Value: []byte("hello")}).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
+	pushRound(gateway, at(3), 3, series)
+	ingester.waitFor("the record that cannot be read", func(status int, body string) bool {
+		return status == http.StatusServiceUnavailable && strings.Contains(body, fmt.Sprintf("offset %d", poison))
+	})
+	_, body = ingester.get("/ready")
+	t.Log(body)
+	accept(1, "one is given up at a time", fmt.Sprintf("0:%d-%d", poison, poison+1))
+	accept(0, "are given up", fmt.Sprintf("0:%d", poison))
+	ingester.waitFor("the way on", func(status int, _ string) bool { return status == http.StatusOK })
+	gateway.stop()
+	ingester.stop()
+	compareWithServer(t, c.bucket, begin, rounds, series)
+}
+
+// endOf returns the offset after the last record of a topic with one partition.
+func endOf(t *testing.T, broker *Broker, topic string) int64 {
+	t.Helper()
+	all, err := kafka.Offsets(t.Context(), open(broker.Addr), topic, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all[0].End
 }

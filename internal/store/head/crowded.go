@@ -1,9 +1,12 @@
 package head
 
 import (
+	"context"
+	"slices"
 	"time"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/head/labels"
 )
 
 // crowdedKey is a series whose labels came although the known set is full of active ones. Such a series is
@@ -33,4 +36,47 @@ func (h *Head) reportCrowded(sets int) {
 		h.o.Logger.Warn("the known set is full: further series are stored, but carry their labels with every batch until there is room; give Shale more memory or send fewer series",
 			"active", h.known.Len(), "limit", h.known.Cap())
 	}
+}
+
+// Unlabelled returns those of some series of a batch, ascending indexes, whose labels the head does not have.
+// It looks into the label store, since a full known set does not have all that are there.
+func (h *Head) Unlabelled(ctx context.Context, b *model.Batch, some []uint32) (missing []uint32, err error) {
+	v := h.PinLabels(b.Signal)
+	defer func() {
+		for _, p := range v.LabelParts {
+			p.Unpin()
+		}
+	}()
+	var walks []labelWalk
+	for _, r := range v.LabelRuns {
+		if entries := r.Tenant(b.Tenant); len(entries) > 0 {
+			walks = append(walks, labels.NewWalk(entries))
+		}
+	}
+	for _, p := range v.LabelParts {
+		w := &partLabelWalk{part: p, keys: p.Reader.Keys(ctx, ""), series: p.Reader.SeriesAt(ctx, "", true)}
+		if w.keys.Enter(b.Tenant) && w.series.Enter(b.Tenant) {
+			w.valid = w.keys.Next()
+			walks = append(walks, w)
+		}
+	}
+	byKey := slices.Clone(some)
+	slices.SortFunc(byKey, func(x, y uint32) int { return b.Keys[x].Compare(b.Keys[y]) })
+	for _, i := range byKey {
+		found := false
+		for _, w := range walks {
+			l, err := w.Seek(ctx, b.Keys[i])
+			if err != nil {
+				return nil, err
+			}
+			if found = l != nil; found {
+				break
+			}
+		}
+		if !found {
+			missing = append(missing, i)
+		}
+	}
+	slices.Sort(missing)
+	return missing, nil
 }

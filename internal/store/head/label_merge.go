@@ -35,7 +35,9 @@ func (h *Head) labelsToMerge(s model.Signal) []*local.Part {
 // meanwhile belong to series that have just been marked as active.
 func (h *Head) mergeLabels(ctx context.Context, s model.Signal, in []*local.Part) error {
 	var keep keepFunc
-	if h.knownRebuilt.Load() {
+	// Writers that decide by themselves do not send labels again because the set is full here.
+	crowded := h.o.KeepStale && h.known.NearlyFull()
+	if h.knownRebuilt.Load() && !crowded {
 		if err := h.Flush(ctx); err != nil {
 			return err
 		}

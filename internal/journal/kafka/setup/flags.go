@@ -25,9 +25,10 @@ import (
 
 // Group has the subcommands of `shale kafka`.
 type Group struct {
-	Create Create `cmd:"" help:"Make the topic that carries writes, and record it in the bucket."`
-	Check  Check  `cmd:"" help:"Check the topic: its settings, and whether the bucket has what it deletes."`
-	Adopt  Adopt  `cmd:"" help:"Begin to use another topic: one that was made by other means, a larger one, or a new one after a loss."`
+	Create Create     `cmd:"" help:"Make the topic that carries writes, and record it in the bucket."`
+	Check  Check      `cmd:"" help:"Check the topic: its settings, and whether the bucket has what it deletes."`
+	Accept AcceptLoss `cmd:"" name:"accept-loss" help:"Go on with a partition that has stopped, without records that are lost or cannot be read."`
+	Adopt  Adopt      `cmd:"" help:"Begin to use another topic: one that was made by other means, a larger one, or a new one after a loss."`
 }
 
 // UsageError is a mistake in the command line, the environment or the file of settings.
