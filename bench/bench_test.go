@@ -287,7 +287,7 @@ func TestMemoryFigures(t *testing.T) {
 		Marks:  map[string]float64{"all known": 10, "relabelling": 30},
 		Curves: map[string][]proc.Point{"rss-B": {{0, 9}, {20, 5}, {25, 6}, {35, 12}, {60, 7}, {65, 8}, {69, 8}}},
 	}}
-	tr.noteMemory()
+	storm10M.note(tr)
 	if v := tr.rec.Values; v["before-rss-B"] != 6 || v["peak-B"] != 12 || v["rss-B"] != 8 {
 		t.Error(v)
 	}

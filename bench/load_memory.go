@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"strconv"
 	"time"
 
 	"github.com/shaledb/shale/bench/proc"
@@ -10,21 +11,42 @@ import (
 	"github.com/shaledb/shale/bench/system"
 )
 
-// The phases of the memory load: a sample of each series a minute for some minutes; then every series is
-// replaced within a minute, and the new series go on for 5 minutes.
+// storm is a number of series of which each has a sample in each interval, for some intervals; then every
+// series is replaced within one interval, and the new series go on for 5 intervals.
+type storm struct {
+	memory   int64 // budget of Shale
+	targets  int   // of 5,000 series
+	interval time.Duration
+}
+
+// The intervals of a storm before and after the one in which all series are replaced.
 const (
-	memoryBudget  = 1 << 30
-	minutesBefore = 6
-	minutesAfter  = 5
+	intervalsBefore = 6
+	intervalsAfter  = 5
 )
 
-// memory measures the memory of many series, and of replacing all of them.
-func memory(ctx context.Context, t *trial) error {
-	return t.with(ctx, "1GiB", func(srv *system.Server) error {
+// Two cores write a sample of each of 200 million series in about five minutes, besides the load itself.
+var (
+	storm10M  = storm{1 << 30, 2_000, time.Minute}
+	storm20M  = storm{1900 << 20, 4_000, time.Minute}
+	storm200M = storm{14 << 30, 40_000, 10 * time.Minute}
+)
+
+func (m storm) load(name, about string) *load {
+	return &load{
+		name: name, about: about, speaks: "v1", run: m.run, long: true,
+		columns: []string{"before-rss-B", "peak-B", "rss-B", "bound-B", "known-B/key", "cpu-s/M", "retries", "lost", "lag-s"},
+		ratios:  []string{"peak-B", "rss-B"}, curves: []string{"rss-B"},
+	}
+}
+
+// run measures the memory of many series, and of replacing all of them.
+func (m storm) run(ctx context.Context, t *trial) error {
+	return t.with(ctx, strconv.FormatInt(m.memory>>20, 10)+"MiB", func(srv *system.Server) error {
 		watch := t.watch(srv, time.Second)
-		err := t.relabel(ctx, srv, watch)
+		err := m.relabel(ctx, t, srv, watch)
 		t.rec.Curves = watch.Stop()
-		t.noteMemory()
+		m.note(t)
 		return errors.Join(err, t.noteKnown(ctx, srv))
 	})
 }
@@ -37,15 +59,15 @@ func (t *trial) watch(srv *system.Server, interval time.Duration) *proc.Watch {
 	})
 }
 
-func (t *trial) relabel(ctx context.Context, srv *system.Server, watch *proc.Watch) error {
-	minute := time.Minute
-	if t.Duration < minute { // a trial run
-		minute = t.Duration
+func (m storm) relabel(ctx context.Context, t *trial, srv *system.Server, watch *proc.Watch) error {
+	interval := m.interval
+	if t.Duration < time.Minute { // a trial run
+		interval = t.Duration
 	}
 	shape := func(more ...string) []string {
-		return t.remoteWrite(srv, t.scaled(2000), append([]string{"--series-interval", (minutesBefore * minute).String()}, more...)...)
+		return t.remoteWrite(srv, t.scaled(m.targets), append([]string{"--series-interval", (intervalsBefore * interval).String()}, more...)...)
 	}
-	begun, err := t.load(ctx, 0, shape("--rate", "0", "--rounds", "1", "--start", at(time.Now().Add(-2*minute)))...)
+	begun, err := t.load(ctx, 0, shape("--rate", "0", "--rounds", "1", "--start", at(time.Now().Add(-2*interval)))...)
 	if err != nil {
 		return err
 	}
@@ -55,11 +77,11 @@ func (t *trial) relabel(ctx context.Context, srv *system.Server, watch *proc.Wat
 		return err
 	}
 	t.rec.Marks = map[string]float64{
-		"all known": watch.Since(), "relabelling": watch.Since() + (minutesBefore * minute).Seconds(),
-		"relabelled": watch.Since() + ((minutesBefore + 1) * minute).Seconds(),
+		"all known": watch.Since(), "relabelling": watch.Since() + (intervalsBefore * interval).Seconds(),
+		"relabelled": watch.Since() + ((intervalsBefore + 1) * interval).Seconds(),
 	}
-	rounds := minutesBefore + 1 + minutesAfter
-	report, err := t.load(ctx, time.Duration(rounds)*minute, shape("--interval", minute.String(), "--duration", (time.Duration(rounds)*minute).String(), "--start", at(time.Now()))...)
+	rounds := intervalsBefore + 1 + intervalsAfter
+	report, err := t.load(ctx, time.Duration(rounds)*interval, shape("--interval", interval.String(), "--duration", (time.Duration(rounds)*interval).String(), "--start", at(time.Now()))...)
 	if err != nil {
 		return err
 	}
@@ -77,8 +99,8 @@ func (t *trial) relabel(ctx context.Context, srv *system.Server, watch *proc.Wat
 	return nil
 }
 
-// noteMemory records the memory before, at the peak, and at the end, from the curve.
-func (t *trial) noteMemory() {
+// note records the memory before, at the peak, and at the end, from the curve.
+func (m storm) note(t *trial) {
 	relabelling, ok := t.rec.Marks["relabelling"]
 	curve := t.rec.Curves["rss-B"]
 	if !ok || len(curve) == 0 {
@@ -99,7 +121,7 @@ func (t *trial) noteMemory() {
 	t.rec.Set("peak-B", result.StatOf(all).Most)
 	t.rec.Set("rss-B", result.StatOf(last).Median)
 	if t.sys.Kind == system.Shale {
-		t.rec.Set("bound-B", 1.15*memoryBudget+64<<20)
+		t.rec.Set("bound-B", 1.15*float64(m.memory)+64<<20)
 	}
 }
 

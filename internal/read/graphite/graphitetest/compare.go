@@ -36,7 +36,7 @@ func Compare(want, got Answer, mixed bool) (Verdict, string) {
 	case want.Status != 200 && got.Status == 200:
 		return Lenient, fmt.Sprintf("graphite-web: %d %.200s", want.Status, want.Body)
 	case want.Status != got.Status:
-		return Different, fmt.Sprintf("status %d, want %d: %.300s", got.Status, want.Status, got.Body)
+		return Different, fmt.Sprintf("status %d, want %d and %.20s: %.300s", got.Status, want.Status, want.Body, got.Body)
 	}
 	theirs, err := lines(want.Body)
 	if err != nil {

@@ -86,11 +86,11 @@ func invert(v float64) float64     { return series.Power(v, -1) }
 // logarithm leaves out what is not positive.
 func logarithm(c *function.Call) (any, error) {
 	base := c.Number(1)
-	if base <= 0 || base == 1 {
-		return nil, c.Errorf("expected a positive base other than 1, found %s", c.Text(1))
-	}
 	divisor := math.Log(base)
 	return function.Each(func(c *function.Call, s *series.Series) (*series.Series, error) {
+		if base <= 0 || base == 1 {
+			return nil, c.Errorf("expected a positive base other than 1, found %s", c.Text(1))
+		}
 		s.Tags["log"] = c.Text(1)
 		return s.Derive("log("+s.Name+", "+c.Text(1)+")", series.Map(s.Values, func(v float64) float64 {
 			if v <= 0 {
