@@ -91,10 +91,12 @@ func (r *ingestRole) options(split budget, partitions int64) func(int32) ingest.
 	readers := kafka.NewReaderMetrics(n.registry)
 	apart := n.where.Kind != location.Folder || !liesIn(n.where.Dir, n.dataDir)
 	epoch := topics.Latest(n.epochs).Number
+	connection := c.Kafka.Connection()
+	connection.Log = n.log
 	return func(partition int32) ingest.Options {
 		folder := fmt.Sprintf("%d-%s", epoch, topics.Node(partition))
 		return ingest.Options{
-			Connection: c.Kafka.Connection(), Epochs: n.epochs, Metrics: readers,
+			Connection: connection, Epochs: n.epochs, Metrics: readers,
 			// One response is being read while another one waits.
 			ReadBytes:    int32(min(max(split.journal/partitions/2, 64<<10), 4<<20)),
 			LabelRefresh: c.Roles.LabelRefresh, ShipEvery: c.Roles.ShipEvery, Bucket: n.bucket, Catalog: r.catalog, Room: n.disk.Room, Logger: n.log,

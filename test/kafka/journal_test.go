@@ -50,6 +50,8 @@ func TestKafka(t *testing.T) {
 		{"Unlabelled", testUnlabelled},
 		{"IngestRole", testIngestRole},
 		{"AcceptLoss", testAcceptLoss},
+		{"OneProcess", testOneProcess},
+		{"Zombie", testZombie},
 		{"Commands", testCommands},
 		{"EqualRoles", testEqualRoles},
 		{"KillRoles", testKillRoles},

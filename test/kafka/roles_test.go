@@ -345,3 +345,76 @@ func endOf(t *testing.T, broker *Broker, topic string) int64 {
 	}
 	return all[0].End
 }
+
+// One process may have all roles that there are.
+func testOneProcess(t *testing.T, broker *Broker) {
+	c := newCluster(t, broker, "together", 2)
+	all := c.process(t, "gateway,ingest,query,compact", "--kafka.partitions", "0-1", "--ship-every", "1s")
+	all.args = append(all.args, "--ingesters", all.addr)
+	all.start()
+	const rounds, series = 5, 4
+	begin := time.Now().Add(-time.Hour).Truncate(time.Second)
+	for round := range rounds {
+		pushRound(all, begin.Add(time.Duration(round)*time.Second), round, series)
+		if round == 2 {
+			all.stop()
+			all.start()
+		}
+	}
+	waitFor(t, "an answer with all series", func() bool {
+		_, body := all.get(fmt.Sprintf("/api/v1/query?query=count(probe)&time=%d", begin.Add((rounds-1)*time.Second).Unix()))
+		return strings.Contains(body, fmt.Sprintf("%q", fmt.Sprint(series)))
+	})
+	all.stop()
+	compareWithServer(t, c.bucket, begin, rounds, series)
+}
+
+// A process sleeps while another one takes its partition over and ships. When it wakes, it ships nothing of
+// what it holds. Both go on with the partition, as after a mistake in kafka.partitions: nothing is lost or
+// doubled, and samples of one time keep their order.
+func testZombie(t *testing.T, broker *Broker) {
+	c := newCluster(t, broker, "zombie", 1)
+	gateway := c.process(t, "gateway")
+	zombie := c.process(t, "ingest", "--kafka.partitions", "0", "--ship-every", "2s")
+	heir := c.process(t, "ingest", "--kafka.partitions", "0", "--ship-every", "2s")
+	gateway.start()
+	zombie.start()
+	const rounds, series = 40, 6
+	begin := time.Now().Add(-time.Hour).Truncate(time.Second)
+	push := func(from, to int) {
+		for round := from; round < to; round++ {
+			at := begin.Add(time.Duration(round) * time.Second)
+			for i := range series { // the round overwrites these samples
+				gateway.push("/api/v1/write/graphite", "text/plain", fmt.Appendf(nil, "probe;series=m%d 7 %d\n", i, at.Unix()))
+			}
+			pushRound(gateway, at, round, series)
+		}
+	}
+	push(0, 10)
+	_ = zombie.cmd.Process.Signal(syscall.SIGSTOP)
+	push(10, 20)
+	heir.start()
+	waitFor(t, "a ship of the heir", func() bool { return strings.Contains(metric(heir, "shale_ship_commits_total", `result="won"`), " ") })
+	_ = zombie.cmd.Process.Signal(syscall.SIGCONT)
+	push(20, rounds)
+	waitFor(t, "the end of the zombie's life", func() bool { return metric(zombie, "shale_ship_commits_total", `result="stale"`) != "" })
+	heir.stop()
+	zombie.stop()
+	heir.start() // whoever was overtaken last has left rows in Kafka
+	shipped := fmt.Sprintf(" %d", endOf(t, broker, "zombie"))
+	waitFor(t, "the last ship", func() bool { return metric(heir, "shale_partition_covered_offset", `partition="0"`) == shipped })
+	gateway.stop()
+	heir.stop()
+	compareWithServer(t, c.bucket, begin, rounds, series)
+}
+
+// metric returns what follows a metric with a label in what a process exposes; empty: it is missing or 0.
+func metric(p *process, name, label string) string {
+	_, text := p.get("/metrics")
+	for line := range strings.Lines(text) {
+		if rest, ok := strings.CutPrefix(line, name+"{"+label+"}"); ok && rest != " 0\n" {
+			return strings.TrimSuffix(rest, "\n")
+		}
+	}
+	return ""
+}

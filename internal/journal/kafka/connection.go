@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"strings"
@@ -24,6 +25,8 @@ type Connection struct {
 	Brokers []string
 	// ClientID names this program in the logs and quotas of brokers.
 	ClientID string
+	// Log is told of requests that clients repeat, such as those to brokers that do not answer; nil: it is not.
+	Log *slog.Logger
 
 	TLS bool
 	// CAFile has the authorities of brokers in PEM; empty: those of the system.
@@ -126,6 +129,9 @@ func (c *Connection) client(more ...kgo.Opt) (*kgo.Client, error) {
 		kgo.DialTimeout(dialTimeout),
 		kgo.RetryTimeout(askTimeout),
 		kgo.DisableClientMetrics(), // brokers need not know what this program does
+	}
+	if c.Log != nil {
+		options = append(options, kgo.WithLogger(&clientLog{log: c.Log, said: map[string]time.Time{}}))
 	}
 	if c.ClientID != "" {
 		options = append(options, kgo.ClientID(c.ClientID))
