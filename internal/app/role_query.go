@@ -125,9 +125,26 @@ func (q *queryRole) options() (EngineOptions, error) {
 // others.
 func (q *queryRole) ready() error { return nil }
 
+// strongHeader asks for answers with everything that was acknowledged before the request, by Mimir's name.
+const strongHeader = "X-Read-Consistency"
+
+// strongMux passes what the header says on to the source.
+type strongMux struct{ api.Mux }
+
+// Handle is [api.Mux.Handle].
+func (m strongMux) Handle(pattern string, h http.Handler) {
+	m.Mux.Handle(pattern, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get(strongHeader) == "strong" {
+			r = r.WithContext(remote.Strong(r.Context()))
+		}
+		h.ServeHTTP(w, r)
+	}))
+}
+
 // mount is [role.mount].
 func (q *queryRole) mount(mux api.Mux) error {
 	n := q.n
+	mux = strongMux{mux}
 	shared := n.servers.mountProm(q.c, q.engine, mux, n.registry, n.log)
 	n.servers.http.stopPatterns = func() {}
 	if err := n.servers.mountLogsAndGraphite(q.c, q.engine, nil, shared, mux, n.registry, n.log); err != nil {

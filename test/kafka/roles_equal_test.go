@@ -251,6 +251,23 @@ func testEqualRoles(t *testing.T, broker *Broker) {
 	in.ask(t, "some of both", all, begin, begin.Add(2*n*time.Second), "team-a")
 	in.ask(t, "another tenant", all, begin, begin.Add(2*n*time.Second), "anonymous")
 	refusals(t, in)
+	in.strong(t)
+}
+
+// strong asks right after each acknowledgement, at both processes in turn.
+func (in *installation) strong(t *testing.T) {
+	t.Helper()
+	begin := time.Now().Add(-time.Hour).Truncate(time.Second)
+	for k := range int64(40) {
+		if err := one(in.gateways[k%2], 7, k, begin.Add(time.Duration(k)*time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		v := url.Values{"query": {`count_over_time(sent{writer="7"}[1h])`}, "time": {fmt.Sprint(begin.Unix() + k)}}
+		status, text := in.queries[k%2].get("/api/v1/query?"+v.Encode(), "X-Read-Consistency", "strong")
+		if status != http.StatusOK || !strings.Contains(text, fmt.Sprintf(`"%d"]`, k+1)) {
+			t.Fatalf("sample %d: status %d: %s", k, status, text)
+		}
+	}
 }
 
 // ask asks the questions about a tenant, until all answers are those of the role all: the last records may

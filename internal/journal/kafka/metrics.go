@@ -61,6 +61,7 @@ func (m *producerMetrics) appended(parts []part, took time.Duration, err error) 
 type ReaderMetrics struct {
 	records, bytes *prometheus.CounterVec
 	lag            *prometheus.GaugeVec
+	answered       *prometheus.GaugeVec
 	failed         *prometheus.GaugeVec
 }
 
@@ -69,10 +70,11 @@ func NewReaderMetrics(reg prometheus.Registerer) *ReaderMetrics {
 	f := promauto.With(reg)
 	label := []string{"partition"}
 	return &ReaderMetrics{
-		records: f.NewCounterVec(prometheus.CounterOpts{Name: "shale_partition_read_records_total", Help: "Records read of a partition."}, label),
-		bytes:   f.NewCounterVec(prometheus.CounterOpts{Name: "shale_partition_read_bytes_total", Help: "Bytes of records read of a partition."}, label),
-		lag:     f.NewGaugeVec(prometheus.GaugeOpts{Name: "shale_partition_lag_records", Help: "Records of a partition that are not read yet, as of the last response of Kafka."}, label),
-		failed:  f.NewGaugeVec(prometheus.GaugeOpts{Name: "shale_partition_reader_failed", Help: "Whether the reader of a partition has stopped at a gap, a record that cannot be read, or another topic."}, label),
+		records:  f.NewCounterVec(prometheus.CounterOpts{Name: "shale_partition_read_records_total", Help: "Records read of a partition."}, label),
+		bytes:    f.NewCounterVec(prometheus.CounterOpts{Name: "shale_partition_read_bytes_total", Help: "Bytes of records read of a partition."}, label),
+		lag:      f.NewGaugeVec(prometheus.GaugeOpts{Name: "shale_partition_lag_records", Help: "Records of a partition that are not read yet, as of the last response of Kafka."}, label),
+		answered: f.NewGaugeVec(prometheus.GaugeOpts{Name: "shale_partition_last_response_seconds", Help: "When a broker last answered the reader of a partition, in Unix seconds. The lag is that of this time."}, label),
+		failed:   f.NewGaugeVec(prometheus.GaugeOpts{Name: "shale_partition_reader_failed", Help: "Whether the reader of a partition has stopped at a gap, a record that cannot be read, or another topic."}, label),
 	}
 }
 

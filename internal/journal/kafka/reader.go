@@ -48,6 +48,7 @@ type Record struct {
 type Reader struct {
 	o      ReaderOptions
 	client *kgo.Client
+	health *health
 	next   int64
 	end    int64
 	batch  model.Batch
@@ -75,13 +76,14 @@ func OpenReader(ctx context.Context, o ReaderOptions) (*Reader, error) {
 	if o.MaxBytes <= 0 {
 		o.MaxBytes = 4 << 20
 	}
-	r := &Reader{o: o, next: o.From, end: -1}
+	r := &Reader{o: o, next: o.From, end: -1, health: newHealth()}
 	from := kgo.NewOffset().At(o.From)
 	if r.known = o.FromEpoch == nil || *o.FromEpoch < 0; !r.known {
 		from = from.WithEpoch(*o.FromEpoch) // leaders that follow before the first record are asked, too
 	}
 	var err error
 	r.client, err = o.Connection.client(
+		kgo.WithHooks(r.health),
 		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{o.Topic: {o.Partition: from}}),
 		kgo.ConsumeResetOffset(kgo.NoResetOffset()),
 		kgo.FetchMaxBytes(o.MaxBytes),
@@ -137,6 +139,7 @@ func (r *Reader) Read(ctx context.Context, fn func(*Record) error) error {
 		if r.end >= 0 {
 			m.lag.WithLabelValues(name(r.o.Partition)).Set(float64(max(0, r.end-r.next)))
 		}
+		m.answered.WithLabelValues(name(r.o.Partition)).Set(float64(r.health.answered.Load()) / 1e9)
 		failed := 0.0
 		if r.failed != nil {
 			failed = 1
