@@ -120,7 +120,7 @@ func elsewhere(m *guardedMux) {
 		if !known || has[row] {
 			continue
 		}
-		text := "no role carries out this request yet; see docs/kafka.md"
+		text := "no role carries out this request yet; see docs/scale-out.md"
 		for _, r := range roles {
 			text = fmt.Sprintf("this process does not serve %s; if any role does, it is %s", row, r)
 		}

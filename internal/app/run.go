@@ -110,7 +110,21 @@ func Run(ctx context.Context, o Options) (err error) {
 	ready.set(errStopping)
 	log.Info("stopping")
 	e.accounts.recorder.Close()
-	return errors.Join(err, s.drain())
+	err = errors.Join(err, s.drain())
+	if c.Roles.ShipAtStop.On() {
+		err = errors.Join(err, shipAtStop(e, log))
+	}
+	return err
+}
+
+// shipAtStop takes all rows to the bucket. No request runs.
+func shipAtStop(e *Engine, log *slog.Logger) error {
+	began := time.Now()
+	if err := e.Ship(); err != nil {
+		return fmt.Errorf("ship-at-stop: rows of this data folder are not in the bucket: %w", err)
+	}
+	log.Info("shipped all rows", "after", time.Since(began).Round(time.Millisecond))
+	return nil
 }
 
 // greatestBallast is the ballast of 1 GiB of memory.
