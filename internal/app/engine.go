@@ -25,6 +25,7 @@ import (
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/read"
 	"github.com/shaledb/shale/internal/read/asked"
+	"github.com/shaledb/shale/internal/read/graphite/policy"
 	"github.com/shaledb/shale/internal/read/results"
 	"github.com/shaledb/shale/internal/read/victorialogs"
 	"github.com/shaledb/shale/internal/store/archive"
@@ -93,6 +94,8 @@ type EngineOptions struct {
 
 	// Retention hides and drops old rows, unless Tenants has rules; nil: none.
 	Retention *retention.Rules
+	// Rollups returns the policies by which rollups of metrics are made; nil: none are made.
+	Rollups func() *policy.Policies
 	// QueryTimeout is how long a query may still read a block that has left the catalogue.
 	QueryTimeout time.Duration
 	// FlushEvery is the age at which rows go to parts; 0 means 10 s.
@@ -228,7 +231,7 @@ func OpenEngine(ctx context.Context, o EngineOptions) (_ *Engine, err error) {
 	e.runUsage()
 	e.compactor, err = compact.New(compact.Options{
 		Catalog: e.catalog, Bucket: o.Bucket, FS: o.FS, Dir: o.FS.PathJoin(o.DataDir, "compact"), Seed: seed,
-		Retention: e.rules, MemoryBytes: split.compaction, Limits: o.Compact, Room: e.roomToMerge, Fresh: e.fresh,
+		Retention: e.rules, Rollups: e.rollups, MemoryBytes: split.compaction, Limits: o.Compact, Room: e.roomToMerge, Fresh: e.fresh,
 		Garbage: catalog.CollectOptions{Grace: o.QueryTimeout + time.Minute, Holds: e.holdsRowsOf},
 		Now:     o.Now, Registerer: o.Registerer, Logger: o.Logger,
 	})
@@ -238,7 +241,7 @@ func OpenEngine(ctx context.Context, o EngineOptions) (_ *Engine, err error) {
 	registerDeletionStates(e)
 	if !o.Idle {
 		e.head.Start()
-		e.expiry = startExpiry(e.catalog, e.rules, o)
+		e.expiry = startExpiry(e.catalog, e.compactor, e.rules, o)
 		e.compactor.Start()
 	}
 	return e, nil

@@ -218,7 +218,7 @@ func TestRetention(t *testing.T) {
 	s.now += int64(2 * time.Hour)
 	s.want(t, "a", "2") // hidden before it is deleted
 	expire := func() int {
-		r := startExpiry(s.catalog, s.rules, s.o)
+		r := startExpiry(s.catalog, s.compactor, s.rules, s.o)
 		for begin := time.Now(); len(s.catalog.Live()) > 1 && time.Since(begin) < time.Second; {
 			time.Sleep(time.Millisecond)
 		}

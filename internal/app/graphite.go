@@ -18,6 +18,7 @@ import (
 	"github.com/shaledb/shale/internal/read/graphite/names"
 	"github.com/shaledb/shale/internal/read/graphite/policy"
 	"github.com/shaledb/shale/internal/store/archive"
+	"github.com/shaledb/shale/internal/store/compact"
 	"github.com/shaledb/shale/internal/store/head/query"
 )
 
@@ -30,7 +31,7 @@ var (
 
 // newFinder returns what finds the names of Graphite in an open store, to be closed.
 func newFinder(c *config.Config, e *Engine, pool *model.QueryPool, registry *prometheus.Registry) *names.Finder {
-	return names.New(names.Options{From: e.Querier(), Limits: c.Names, Pool: pool, MaxBytes: c.Query.MaxBytes, Registerer: registry})
+	return names.New(names.Options{From: e.Querier(), Limits: c.Names, Pool: pool, MaxBytes: c.Query.MaxBytes, Rollups: e.o.Rollups != nil, Registerer: registry})
 }
 
 // nameFinder finds names for targets.
@@ -63,7 +64,7 @@ func eventTimes(reader *events.Reader) func(context.Context, *graphite.Query, in
 // newGraphiteEngine returns what evaluates targets over an open store.
 func newGraphiteEngine(found *names.Finder, e *Engine, files *policies, reader *events.Reader) *graphite.Engine {
 	of := func() func(string) (policy.Policy, error) { return files.Policies().Of }
-	return graphite.New(graphite.Options{Read: e.Querier(), Finder: nameFinder{found}, Policies: of, Events: eventTimes(reader)})
+	return graphite.New(graphite.Options{Read: e.Querier(), Finder: nameFinder{found}, Policies: of, Rollups: e.rolledPolicies(), Events: eventTimes(reader)})
 }
 
 // graphiteOptions connects Graphite's API to an open store. Events are lines.
@@ -102,4 +103,49 @@ func listenCarbonlink(c *config.Config, engine *graphite.Engine, pool *model.Que
 		Listen: c.GraphiteCacheListen, Source: freshPoints{engine, c.Query, pool}, MaxConnections: c.Connections, Timeout: c.Query.Timeout,
 		Registerer: registry, Logger: log,
 	})
+}
+
+// rollups opens the files of policies, unless they are open, and returns the policies of rollups; nil: they
+// are off.
+func (s *servers) rollups(c *config.Config, log *slog.Logger) (_ func() *policy.Policies, err error) {
+	if s.policies == nil {
+		if s.policies, err = openPolicies(*c, log); err != nil {
+			return nil, err
+		}
+	}
+	if !c.GraphiteRollups.On() {
+		return nil, nil
+	}
+	return s.policies.Policies, nil
+}
+
+// rollups returns how compaction makes rollups now, or nil if it makes none.
+func (e *Engine) rollups() *compact.Rollups { return rollupsBy(e.o.Rollups) }
+
+// rollupsBy returns how compaction makes rollups by the policies of now; nil: it makes none.
+func rollupsBy(now func() *policy.Policies) *compact.Rollups {
+	if now == nil {
+		return nil
+	}
+	p := now()
+	return &compact.Rollups{
+		ID: p.ID(),
+		Of: func(l model.Labels) ([]int64, func(step int64, rows, dst *model.Rows), error) {
+			of, err := p.Of(graphite.NameOf(l))
+			return of.RollupSteps(), of.Roll, err
+		},
+		Keep: func(step int64) time.Duration { return time.Duration(p.KeepRollups(step)) * time.Second },
+	}
+}
+
+// rolledPolicies returns the policies for renders, with the name of the rules of their rollups; nil: there
+// are no rollups.
+func (e *Engine) rolledPolicies() func() (func(string) (policy.Policy, error), string) {
+	if e.o.Rollups == nil {
+		return nil
+	}
+	return func() (func(string) (policy.Policy, error), string) {
+		p := e.o.Rollups()
+		return p.Of, p.ID()
+	}
 }

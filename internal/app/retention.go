@@ -46,6 +46,7 @@ func (e *Engine) rulesChanged() {
 // expiry drops blocks whose rows have all expired.
 type expiry struct {
 	catalog *catalog.Catalog
+	compact *compact.Compactor
 	rules   func() *retention.Rules
 	grace   time.Duration
 	now     func() int64
@@ -55,10 +56,10 @@ type expiry struct {
 }
 
 // startExpiry starts to drop expired blocks, until close.
-func startExpiry(c *catalog.Catalog, rules func() *retention.Rules, o EngineOptions) *expiry {
+func startExpiry(c *catalog.Catalog, merges *compact.Compactor, rules func() *retention.Rules, o EngineOptions) *expiry {
 	ctx, cancel := context.WithCancel(context.Background())
 	// A query that began before a block left the catalogue may read it until the query times out.
-	x := &expiry{catalog: c, rules: rules, grace: o.QueryTimeout + time.Minute, now: o.Now, log: o.Logger, stop: cancel}
+	x := &expiry{catalog: c, compact: merges, rules: rules, grace: o.QueryTimeout + time.Minute, now: o.Now, log: o.Logger, stop: cancel}
 	if x.now == nil {
 		x.now = func() int64 { return time.Now().UnixNano() }
 	}
@@ -84,7 +85,7 @@ func (x *expiry) run(ctx context.Context) {
 // drop hides the blocks that have expired, and deletes those that were hidden a while ago.
 func (x *expiry) drop(ctx context.Context) error {
 	now, rules := compact.ExpiryTime(x.catalog.Live(), x.now()), x.rules()
-	return x.catalog.Expire(ctx, func(b *catalog.Block) bool { return compact.Expired(rules, b, now) }, x.grace)
+	return x.catalog.Expire(ctx, func(b *catalog.Block) bool { return x.compact.Expired(rules, b, now) }, x.grace)
 }
 
 func (x *expiry) close() {

@@ -154,7 +154,7 @@ func (h *history) checkAll(e *Engine) error {
 
 // dropExpired hides and deletes blocks that have expired, as the server does every few minutes.
 func dropExpired(e *Engine) error {
-	return (&expiry{catalog: e.catalog, rules: e.rules, grace: e.o.QueryTimeout + time.Minute, now: e.now}).drop(context.Background())
+	return (&expiry{compact: e.compactor, catalog: e.catalog, rules: e.rules, grace: e.o.QueryTimeout + time.Minute, now: e.now}).drop(context.Background())
 }
 
 func rulesOf(t *testing.T, rest time.Duration, text string) *retention.Rules {

@@ -37,10 +37,14 @@ func openCompact(ctx context.Context, n *node) (role, error) {
 		}
 		return rules
 	}
+	policies, err := n.servers.rollups(c, n.log)
+	if err != nil {
+		return nil, err
+	}
 	r := &compactRole{}
 	r.compactor, err = compact.New(compact.Options{
 		Catalog: cat, Bucket: n.bucket, FS: n.fs, Dir: n.fs.PathJoin(n.dataDir, "compact"), Seed: n.seed,
-		Retention: current, MemoryBytes: memoryOf(c).compaction, Limits: c.Compact,
+		Retention: current, Rollups: func() *compact.Rollups { return rollupsBy(policies) }, MemoryBytes: memoryOf(c).compaction, Limits: c.Compact,
 		Room:       func(bytes int64) (func(), error) { return n.disk.Reserve(2 * bytes) },
 		Garbage:    catalog.CollectOptions{Grace: c.Query.Timeout + time.Minute, Holds: heldElsewhere},
 		Registerer: n.registry, Logger: n.log,
@@ -48,7 +52,7 @@ func openCompact(ctx context.Context, n *node) (role, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.expiry = startExpiry(cat, current, EngineOptions{QueryTimeout: c.Query.Timeout, Logger: n.log})
+	r.expiry = startExpiry(cat, r.compactor, current, EngineOptions{QueryTimeout: c.Query.Timeout, Logger: n.log})
 	r.compactor.Start()
 	return r, nil
 }

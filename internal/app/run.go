@@ -91,6 +91,9 @@ func Run(ctx context.Context, o Options) (err error) {
 	engine.Tenants = tenants
 	engine.Prices, engine.ReadPrices = c.Usage, readPrices(&c)
 	defer d.Close()
+	if engine.Rollups, err = s.rollups(&c, log); err != nil {
+		return err
+	}
 	e, err := OpenEngine(ctx, engine)
 	if err != nil {
 		return err

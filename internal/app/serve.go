@@ -202,7 +202,7 @@ func (s *servers) mountProm(c config.Config, e *Engine, mux api.Mux, registry *p
 
 // mountLogsAndGraphite mounts the APIs of Loki and of Graphite, whose events are lines.
 func (s *servers) mountLogsAndGraphite(c config.Config, e *Engine, kept *patterns.Keeper, shared api.Options, mux api.Mux, registry *prometheus.Registry, log *slog.Logger) (err error) {
-	if s.policies, err = openPolicies(c, log); err != nil {
+	if _, err = s.rollups(&c, log); err != nil {
 		return err
 	}
 	lines := lokiOptions(c, e, kept, shared, registry)

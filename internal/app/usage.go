@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -44,7 +45,8 @@ func (e *Engine) runUsage() {
 
 // holdings returns what tenants have: their active series, and their part of the blocks of the bucket.
 func (e *Engine) holdings(ctx context.Context, tenants []string) (map[string]usage.Holding, error) {
-	stored, err := e.archive.StoredBytes(ctx, e.catalog.Live())
+	s := e.catalog.State()
+	stored, err := e.archive.StoredBytes(ctx, slices.Concat(s.Blocks, s.Rollups))
 	all := make(map[string]usage.Holding, len(tenants))
 	for _, t := range tenants {
 		h := usage.Holding{StoredBytes: -1}

@@ -27,7 +27,7 @@ func rooms() []room {
 		language  = "a language sees series and costs, not where they come from"
 		callsRead = "a language asks for series"
 	)
-	return slices.Concat(countingRooms(), writeRooms(), bucketRooms(), partRooms(), headRooms(), loadRooms(), logqlRooms(), graphiteRooms(), moveRooms(), planRooms(), memcacheRooms(), cacheRooms(), peerRooms(), appRooms(), []room{
+	return slices.Concat(countingRooms(), writeRooms(), bucketRooms(), catalogRooms(), partRooms(), headRooms(), loadRooms(), logqlRooms(), graphiteRooms(), moveRooms(), planRooms(), memcacheRooms(), cacheRooms(), peerRooms(), appRooms(), []room{
 		{"model", nil, "model holds the words that all rooms speak; if it knew a room, no room could change alone"},
 		{"heap", nil, "heap is a data structure; it knows no room, not even model"},
 		{"jsonscan", nil, "a scanner of bytes knows no room, not even model"},
@@ -36,15 +36,6 @@ func rooms() []room {
 		{"filewatch", nil, "a file changes, whatever it holds"},
 		{"carbonconf", map[string]string{"filewatch": readAgain}, "a file has sections and keys; what they mean is for the rooms that obey them"},
 		{"journal", nil, "the log knows batches, not the writer or the reader"},
-		{"store/deletion", nil, "what a deletion takes of a series does not depend on where the series is stored"},
-		{"store/retention", map[string]string{
-			"store/deletion": "matchers are those of deletions",
-		}, "how long a series is kept follows from its labels, wherever it is stored"},
-		{"store/catalog", map[string]string{
-			"bucket":         "commit records are objects",
-			"repair":         "a lost or damaged record has repairs",
-			"store/deletion": "commit records hold deletions",
-		}, "the catalogue knows which blocks live, not their content"},
 		{"store/archive", map[string]string{
 			"cache":          "pages are looked up in the tiers",
 			"cache/ledger":   "what queries ask for is counted",

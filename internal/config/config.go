@@ -78,10 +78,11 @@ type Config struct {
 	Features   promql.Features `name:"query.enable-feature" default:"" placeholder:"NAME,..." help:"Experimental features of PromQL, by the names that --enable-feature of Prometheus has for them, separated by commas."`
 	Bill       bill.Limits     `embed:""`
 	// Usage has the prices of the usage report.
-	Usage    usage.Prices         `embed:""`
-	Policies policy.Limits        `embed:""`
-	Names    names.Limits         `embed:""`
-	Carbon   carbonrules.Settings `embed:""`
+	Usage           usage.Prices         `embed:""`
+	Policies        policy.Limits        `embed:""`
+	GraphiteRollups Switch               `name:"graphite.rollups" default:"off" placeholder:"on|off" help:"Make rollups of the archives of graphite.storage-schemas from the second on, once a day is over: renders read them in place of points, and they stay when retention drops the points."`
+	Names           names.Limits         `embed:""`
+	Carbon          carbonrules.Settings `embed:""`
 
 	Aggregation Aggregation `embed:""`
 	Relay       Relay       `embed:""`

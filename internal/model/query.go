@@ -54,6 +54,8 @@ type Request struct {
 	LabelsCharged bool
 	// Unlabelled says that the reader ignores the labels of series. A source may leave them out.
 	Unlabelled bool
+	// Rollup, if set, lets a source of blocks return rollups in place of rows.
+	Rollup *RollupRequest
 	// TextFilter, if set, lets a source leave out pages of text.
 	TextFilter *TextFilter
 	// Cells, if set, says that the reader counts chunks of text without reading them: the Rows and Bytes of a
@@ -61,6 +63,17 @@ type Request struct {
 	Cells *TextCells
 	Quota *Quota
 	Cost  *Cost
+}
+
+// RollupRequest asks for rollups. Retention does not bound such a request: the reader does, by the policies
+// of its series. Rows and rollups of one slot may come both, if rows came late.
+type RollupRequest struct {
+	// Step is the length of the wanted slots in nanoseconds. 0 asks for those only whose rows are gone.
+	Step int64
+	// Policies names the rules by which the rollups must be made, unless their rows are gone.
+	Policies string
+	// Raw asks for the rows wherever they still are.
+	Raw bool
 }
 
 // TextCells divide time at Phase plus every multiple of Step: a cell ends with such a time. Step 0 means that

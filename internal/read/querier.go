@@ -115,6 +115,9 @@ func (q *Querier) bound(req *model.Request) (model.Request, bool) {
 	}
 	now := q.o.Now()
 	oldest, h := q.horizon(r.Tenant, r.Signal, now)
+	if r.Rollup != nil {
+		oldest, h = math.MinInt64, nil
+	}
 	r.Cost.Reach.Bound(holdsUntil(now, r.Range.Min, oldest, h))
 	if r.Range.Min = max(r.Range.Min, oldest); h.MayHide(r.Range.Min) {
 		r.Horizon = h

@@ -8,12 +8,13 @@ sys.dont_write_bytecode = True
 import xxhash
 from reader import M64, crc32c, footer, need
 
-RECORD = {"version", "id", "committed", "attempt", "blocks", "replaces", "covered", "skipped", "deletion", "cancels", "clean"}
+RECORD = {"version", "id", "committed", "attempt", "blocks", "replaces", "covered", "skipped", "deletion", "cancels", "clean", "alone"}
 COVERED = {"node", "epoch", "from", "to", "appended", "closed"}
 BLOCK = {"id", "signal", "group", "level", "resolution", "sources", "order_lo", "order_hi", "min_time", "max_time", "key_min",
          "key_max", "series", "samples", "bytes", "tenant_count", "first_tenant", "last_tenant", "first_key", "last_key",
          "tenants", "generation", "created"}
 LINES = ["lines", "line_bytes"]
+ROLLUP = ["base", "policies"]
 SECOND = 1_000_000_000
 SIGNALS = {"metrics": 1, "logs": 2}
 
@@ -41,15 +42,16 @@ def block_ids(b, record, objects):  # 2: as the number among several blocks is n
             h = text(s["node"]) + bytes([signal]) + text(b["group"])
             h += be64(s["epoch"], b["min_time"], b["max_time"], s["seq_lo"], s["seq_hi"], number)
         else:
-            h = b"".join(map(text, sorted(record["replaces"]))) + bytes([signal])
+            of = record["replaces"] if b["resolution"] == 0 else [b["base"], "rollup", b["policies"], str(b["created"])]
+            h = b"".join(map(text, sorted(of))) + bytes([signal])
             h += be64(b["min_time"], b["max_time"], number, b["generation"], b["bytes"])
             h += xxhash.xxh3_128_digest(objects[b["id"]])
         yield f"{digest(h)}-{at}-{b['signal']}"
 
 def check_block(b, record, objects, seed):  # 3
-    need(BLOCK - {"tenants"} <= set(b) <= BLOCK | set(LINES), f"members of {b['id']}")
+    need(BLOCK - {"tenants"} <= set(b) <= BLOCK | set(LINES + ROLLUP), f"members of {b['id']}")
     need(b["id"] in block_ids(b, record, objects), f"id of {b['id']}")
-    need(b["resolution"] == 0 and b["order_lo"] <= b["order_hi"], f"resolution and order of {b['id']}")
+    need(all((x in b) == (b["resolution"] > 0) for x in ROLLUP) and b["order_lo"] <= b["order_hi"], f"resolution and order of {b['id']}")
     _, key_seed, signal, _, held, tenants = footer(objects[b["id"]])
     names = [t[0].decode() for t in tenants]
     times = [t for tenant in tenants for t in tenant[6:]]
@@ -89,14 +91,19 @@ def bucket(folder):
     seed = sealed("seed")  # 1
     need(set(seed) == {"version", "seed"} and seed["version"] == 1 and len(seed["seed"]) == 16, "seed")
     objects = {name: read("blocks", name) for name in os.listdir(os.path.join(folder, "blocks"))}
-    blocks, hidden, ships, covered = {}, set(), set(), {}
+    blocks, hidden, alone, merged, ships, covered = {}, set(), set(), set(), set(), {}
     for name in os.listdir(os.path.join(folder, "catalog")):
         r = sealed("catalog", name)
-        need(set(r) <= RECORD and r["version"] == 2 and r["id"] + ".json" == name, f"record {name}")
+        rolled = "alone" in r or any(b["resolution"] for b in r.get("blocks", ()))
+        need(set(r) <= RECORD and r["version"] == 2 + rolled and r["id"] + ".json" == name, f"record {name}")
         of, gone = [b["id"] for b in r.get("blocks", ())], r.get("replaces", ())
         hidden.update(gone)
+        alone.update(r.get("alone", ()))
+        if any(b["resolution"] == 0 for b in r.get("blocks", ())):
+            merged.update(gone)
         clean = [f"{x['block']} {x['generation']}" for x in r.get("clean", ())]
-        expected = {"merged": f"merged-{digest(ends(gone) + bytes(1) + ends(of))}", "expired": f"expired-{digest(ends(gone))}",
+        expected = {"merged": f"merged-{digest(ends(gone) + bytes(1) + ends(of))}", "expired": f"expired-{digest(bytes(1).join(map(ends, [gone] + [r['alone']] if 'alone' in r else [gone])))}",
+                    "rollups": f"rollups-{digest(ends(gone) + bytes(1) + ends(of))}",
                     "delete": f"delete-{r.get('deletion', {}).get('generation', 0):016d}", "cancel": f"cancel-{r.get('cancels', 0):016d}",
                     "clean": f"clean-{digest(ends(clean))}"}
         if r["id"].startswith("ship-"):
@@ -109,7 +116,9 @@ def bucket(folder):
     for id, (b, r) in sorted(blocks.items()):  # 4
         if id in objects:  # what is hidden may be deleted
             check_block(b, r, objects, int(seed["seed"], 16))
-        if id not in hidden:
+        base = b.get("base")
+        dead = base and (base not in blocks or base in hidden) and (id not in alone or base in merged)
+        if id not in hidden and not dead:
             need(id in objects, f"{id} is visible and not there")
             print(id)
 

@@ -19,8 +19,10 @@ import (
 	"github.com/shaledb/shale/internal/app"
 	"github.com/shaledb/shale/internal/bucket"
 	bucketfs "github.com/shaledb/shale/internal/bucket/fs"
+	"github.com/shaledb/shale/internal/carbonconf"
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/model/worldtest"
+	"github.com/shaledb/shale/internal/read/graphite/policy"
 	"github.com/shaledb/shale/internal/store/catalog"
 	"github.com/shaledb/shale/internal/store/deletion"
 	"github.com/shaledb/shale/internal/store/head"
@@ -34,6 +36,8 @@ type world struct {
 	bucket bucket.Bucket
 	now    int64
 	data   vfs.FS
+	// policies make rollups of all metrics.
+	policies *policy.Policies
 }
 
 // keySeed is in the bucket from the start, so that a failure can be repeated.
@@ -41,6 +45,10 @@ const keySeed = "crc32c 4b449951\n" + `{"version":1,"seed":"fedcba9876543210"}` 
 
 func newWorld(t *testing.T, c *checker) *world {
 	w := &world{checker: c, dir: t.TempDir(), now: int64(1_700_000_000 * time.Second), data: vfs.NewMem()}
+	schemas, err := carbonconf.Parse("storage-schemas.conf", []byte("[all]\npattern = .*\nretentions = 60s:1d,10m:30d,2h:5y\n"))
+	must(t, err)
+	w.policies, err = policy.Parse(schemas, nil)
+	must(t, err)
 	b, err := bucketfs.New(vfs.Default, w.dir)
 	if err != nil {
 		t.Fatal(err)
@@ -56,7 +64,7 @@ func (w *world) open(t *testing.T, node string) *app.Engine {
 	t.Helper()
 	e, err := app.OpenEngine(context.Background(), app.EngineOptions{
 		FS: w.data, DataDir: "/" + node, Bucket: w.bucket, Node: node, MemoryBytes: 256 << 20, Head: head.Limits{Tenants: 10_000}, Idle: true,
-		Write: write.Limits{MaxFuture: time.Hour}, Now: func() int64 { return w.now },
+		Write: write.Limits{MaxFuture: time.Hour}, Rollups: func() *policy.Policies { return w.policies }, Now: func() int64 { return w.now },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -195,7 +203,8 @@ func (w *world) checkBucket(t *testing.T) {
 	must(t, err)
 	var want []string
 	levels := map[int]int{}
-	for _, b := range c.Live() {
+	s := c.State()
+	for _, b := range slices.Concat(s.Blocks, s.Rollups) {
 		want = append(want, b.ID)
 		levels[int(b.Level)]++
 	}
@@ -206,7 +215,7 @@ func (w *world) checkBucket(t *testing.T) {
 	}
 	records, err := filepath.Glob(filepath.Join(w.dir, "catalog", "*"))
 	must(t, err)
-	t.Logf("%d blocks are visible by %d records; levels %v", len(want), len(records), levels)
+	t.Logf("%d blocks are visible by %d records, of which %d have rollups; levels %v", len(want), len(records), len(s.Rollups), levels)
 }
 
 // smallest returns the smallest block.

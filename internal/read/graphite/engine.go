@@ -23,6 +23,8 @@ type Options struct {
 	// Policies returns what says how the values of a name are laid out in time; a query takes it once. nil: a
 	// value each minute, for a week.
 	Policies func() func(name string) (policy.Policy, error)
+	// Rollups returns the same, with the name of the rules by which rollups are made. nil: there are none.
+	Rollups func() (of func(name string) (policy.Policy, error), id string)
 	// Events returns the times of events, in Unix seconds; nil: queries for events are refused.
 	Events func(ctx context.Context, q *Query, from, until int64, tags []string) ([]int64, error)
 }
@@ -73,7 +75,7 @@ type Query struct {
 // Render evaluates the targets of a query in order, and returns the series of all. Errors in a target are
 // of class [model.ErrInvalid].
 func (e *Engine) Render(ctx context.Context, q *Query) (series.List, error) {
-	r := &run{Engine: e, q: q, policy: e.o.Policies(), cache: make(map[fetchKey][]fetched)}
+	r := e.newRun(q)
 	w := &function.Window{Context: ctx, From: q.From, Until: q.Until, Now: q.Now, XFF: q.XFF}
 	trees := make([]syntax.Expr, 0, len(q.Targets))
 	for _, target := range q.Targets {
@@ -95,6 +97,16 @@ func (e *Engine) Render(ctx context.Context, q *Query) (series.List, error) {
 		all = append(all, list...)
 	}
 	return all, nil
+}
+
+func (e *Engine) newRun(q *Query) *run {
+	r := &run{Engine: e, q: q, cache: make(map[fetchKey][]fetched)}
+	if e.o.Rollups != nil {
+		r.policy, r.rollups = e.o.Rollups()
+	} else {
+		r.policy = e.o.Policies()
+	}
+	return r
 }
 
 // errDepth stops functions that compose targets with themselves in them.

@@ -18,6 +18,7 @@ type run struct {
 	*Engine
 	q        *Query
 	policy   func(name string) (policy.Policy, error)
+	rollups  string // names the rules by which rollups are made; empty: there are none
 	cache    map[fetchKey][]fetched
 	composed int
 }

@@ -117,11 +117,7 @@ func (r *run) read(w *function.Window, s selection) ([]fetched, error) {
 	if err != nil || len(known) == 0 {
 		return nil, err
 	}
-	within, err := l.span(known)
-	if err != nil || within.Min > within.Max {
-		return nil, err
-	}
-	all, err := l.rows(s, within)
+	all, err := l.read(s, known)
 	if err != nil {
 		return nil, err
 	}
@@ -146,9 +142,9 @@ func (r *run) read(w *function.Window, s selection) ([]fetched, error) {
 }
 
 // walk calls f for each series of a selection.
-func (r *run) walk(w *function.Window, s selection, within model.TimeRange, labelsOnly bool, f func(*read.SeriesSet) error) error {
+func (r *run) walk(w *function.Window, s selection, within model.TimeRange, labelsOnly bool, rollup *model.RollupRequest, f func(*read.SeriesSet) error) error {
 	set, err := r.o.Read.Select(w, &model.Request{
-		Tenant: r.q.Tenant, Signal: model.Metrics, Matchers: s.matchers, Range: within, LabelsOnly: labelsOnly, Quota: r.q.Quota, Cost: r.q.Cost,
+		Tenant: r.q.Tenant, Signal: model.Metrics, Matchers: s.matchers, Range: within, LabelsOnly: labelsOnly, Rollup: rollup, Quota: r.q.Quota, Cost: r.q.Cost,
 	})
 	if err != nil {
 		return err
@@ -199,8 +195,12 @@ func (r *run) expand(w *function.Window, glob string, now int64) ([]string, erro
 // known returns the tags of all series of a selection by their names.
 func (r *run) known(w *function.Window, s selection, now int64) (map[string]map[string]string, error) {
 	all := make(map[string]map[string]string)
+	var rollup *model.RollupRequest
+	if r.rollups != "" {
+		rollup = &model.RollupRequest{}
+	}
 	for _, within := range lookups(w.From, min(w.Until, now), now) {
-		err := r.walk(w, s, within, true, func(set *read.SeriesSet) error {
+		err := r.walk(w, s, within, true, rollup, func(set *read.SeriesSet) error {
 			name, tags := nameOf(set.Labels())
 			all[name] = tags
 			return nil
@@ -219,6 +219,12 @@ func nanos(from, until int64) model.TimeRange {
 	const limit = math.MaxInt64/nanosPerSecond - 1
 	from, until = max(-limit, min(limit, from)), max(-limit, min(limit, until))
 	return model.TimeRange{Min: from * nanosPerSecond, Max: (until+1)*nanosPerSecond - 1}
+}
+
+// NameOf returns the name of a series in Graphite's form.
+func NameOf(l model.Labels) string {
+	name, _ := nameOf(l)
+	return name
 }
 
 // nameOf returns the name of a series in Graphite's form, and its tags.

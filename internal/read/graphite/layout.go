@@ -6,7 +6,6 @@ import (
 	"sort"
 
 	"github.com/shaledb/shale/internal/model"
-	"github.com/shaledb/shale/internal/read"
 	"github.com/shaledb/shale/internal/read/graphite/function"
 	"github.com/shaledb/shale/internal/read/graphite/policy"
 	"github.com/shaledb/shale/internal/read/graphite/series"
@@ -24,7 +23,8 @@ type layout struct {
 type plan struct {
 	policy policy.Policy
 	window policy.Window
-	kept   bool // the name has an archive for the window
+	kept   bool  // the name has an archive for the window
+	rollup int64 // the step of the rollups that the window is read from, in seconds; 0: none
 }
 
 // maxPoints bounds a series: the values of 30 years at one a minute.
@@ -43,6 +43,9 @@ func (l *layout) plan(name string) (*plan, error) {
 	p.window, p.kept = p.policy.Window(l.w.From, l.w.Until, l.now)
 	if p.kept && p.window.Len() > maxPoints {
 		return nil, fmt.Errorf("%w: the window has %d values of %s, more than %d", model.ErrInvalid, p.window.Len(), name, maxPoints)
+	}
+	if p.kept && l.rollups != "" {
+		p.rollup = p.policy.RollupStep(p.window)
 	}
 	l.plans[name] = p
 	return p, nil
@@ -64,24 +67,6 @@ func (l *layout) span(names map[string]map[string]string) (model.TimeRange, erro
 	return span, nil
 }
 
-// rows returns the series of a selection that have rows in a range.
-func (l *layout) rows(s selection, within model.TimeRange) ([]fetched, error) {
-	var all []fetched
-	var rows model.Rows
-	err := l.walk(l.w, s, within, false, func(set *read.SeriesSet) error {
-		rows.Reset()
-		if err := set.AppendRows(l.w, &rows); err != nil {
-			return err
-		}
-		if rows.Len() == 0 {
-			return l.q.Quota.TakeBytes(-set.Charged())
-		}
-		name, tags := nameOf(set.Labels())
-		return l.add(&all, name, tags, &rows)
-	})
-	return all, err
-}
-
 // add lays out the rows of a name, unless none of its archives reaches back to the window.
 func (l *layout) add(all *[]fetched, name string, tags map[string]string, rows *model.Rows) error {
 	p, err := l.plan(name)
@@ -92,7 +77,7 @@ func (l *layout) add(all *[]fetched, name string, tags map[string]string, rows *
 	if err := l.charge(int64(n)); err != nil {
 		return err
 	}
-	values := p.policy.Slots(p.window, cut(rows, p.window.Range()), make([]float64, 0, n))
+	values := p.policy.Slots(p.window, p.policy.OneStep(p.window, cut(rows, p.window.Range())), make([]float64, 0, n))
 	for i, v := range values {
 		if math.IsNaN(v) {
 			values[i] = series.Null()

@@ -20,7 +20,7 @@ func (e *Engine) Points(ctx context.Context, q *Query, path string) (times []int
 		}
 		s = selection{matchers: exactTags(tags), labels: len(tags), single: series.FormatTags(tags["name"], tags)}
 	}
-	r := &run{Engine: e, q: q, policy: e.o.Policies(), cache: make(map[fetchKey][]fetched)}
+	r := e.newRun(q)
 	list, err := r.load(&function.Window{Context: ctx, From: q.From, Until: q.Until, Now: q.Now}, path, s)
 	if err != nil {
 		return nil, nil, err

@@ -19,6 +19,8 @@ import (
 type Catalog interface {
 	// Overlapping returns the visible blocks of a signal that hold rows of a tenant in a range.
 	Overlapping(r model.TimeRange, s model.Signal, tenant string) []catalog.Block
+	// WithRollups is Overlapping with the rollups that count, and the deletions of the tenant, at one moment.
+	WithRollups(r model.TimeRange, s model.Signal, tenant string) (blocks, rollups []catalog.Block, deletions catalog.Deletions)
 	// Missing returns an error if rows of a tenant in a range are missing from the catalogue.
 	Missing(r model.TimeRange, s model.Signal, tenant string) error
 	// Deletions returns the deletions of a tenant whose rows are still in the block.

@@ -40,6 +40,10 @@ type world struct {
 	written []map[string]*model.SeriesRows
 }
 
+func (w *world) WithRollups(r model.TimeRange, s model.Signal, tenant string) (blocks, rollups []catalog.Block, deletions catalog.Deletions) {
+	return w.Overlapping(r, s, tenant), nil, nil
+}
+
 func (w *world) Overlapping(r model.TimeRange, s model.Signal, tenant string) []catalog.Block {
 	return slices.DeleteFunc(slices.Clone(w.blocks), func(b catalog.Block) bool {
 		return !b.Range.Overlaps(r) || b.Signal != s || !b.HasTenant(tenant)

@@ -186,7 +186,7 @@ func (c *cursor) Next(ctx context.Context) bool {
 		if len(c.deletions) == 0 && c.horizon == nil {
 			return true
 		}
-		if c.cuts = c.deletions.Cuts(c.series.Labels()); c.horizon != nil {
+		if c.cuts = c.deletions.Cuts(c.series.Labels()).Widened(c.block.Resolution); c.horizon != nil {
 			c.cuts = c.cuts.Before(c.horizon.Before(c.series.Labels()))
 		}
 		if c.cuts.Cover(c.wanted) {

@@ -9,6 +9,9 @@ import (
 
 // blocks returns the blocks that may hold rows of a request, without those whose retention group has expired.
 func (a *Archive) blocks(req *model.Request) []catalog.Block {
+	if req.Rollup != nil {
+		return a.withRollups(req)
+	}
 	blocks := a.o.Catalog.Overlapping(req.Range, req.Signal, req.Tenant)
 	if req.Horizon == nil {
 		return blocks

@@ -117,6 +117,8 @@ type view struct {
 	byTenant  map[string]Deletions
 	requests  map[request]*Deletion // also the cancelled ones
 	strays    []Block
+	// rollups are those that count, in the order of their first times, and dead the others that are visible.
+	rollups, dead []Block
 }
 
 // Open reads the commit records of a bucket. Errors name the object. They are of class corrupt for an
@@ -250,6 +252,7 @@ func (c *Catalog) intern(b *Block) {
 	one(&b.FirstTenant)
 	one(&b.LastTenant)
 	one(&b.Group)
+	one(&b.Policies)
 }
 
 // publish makes the records visible to queries. mu must be held, unless the catalogue is still being opened.
@@ -274,7 +277,9 @@ func (c *Catalog) publish() {
 			v.byTenant[d.Tenant] = append(v.byTenant[d.Tenant], d)
 		}
 	}
+	v.divide(c.records)
 	slices.SortFunc(v.blocks, compareBlocks)
+	slices.SortFunc(v.rollups, compareBlocks)
 	for _, b := range c.strays {
 		v.strays = append(v.strays, b)
 	}
@@ -304,14 +309,19 @@ func (c *Catalog) hidden(counts func(*commit) bool) map[string]int64 {
 // Has reports whether a block is visible.
 func (c *Catalog) Has(id string) bool { return c.view.Load().ids[id] }
 
-// Live returns the visible blocks in the order of their first times. They must not be changed.
+// Live returns the visible blocks in the order of their first times, without rollups. They must not be
+// changed.
 func (c *Catalog) Live() []Block { return c.view.Load().blocks }
 
 // Overlapping returns the visible blocks of a signal that may hold rows of a tenant in a range, in the order
-// of their first times.
+// of their first times, without rollups.
 func (c *Catalog) Overlapping(r model.TimeRange, s model.Signal, tenant string) []Block {
+	return overlapping(c.Live(), r, s, tenant)
+}
+
+func overlapping(blocks []Block, r model.TimeRange, s model.Signal, tenant string) []Block {
 	var found []Block
-	for _, b := range c.Live() {
+	for _, b := range blocks {
 		if b.Range.Min > r.Max {
 			break
 		}
@@ -326,7 +336,7 @@ func (c *Catalog) Overlapping(r model.TimeRange, s model.Signal, tenant string) 
 // the record of their block is lost with its copies, and nothing but the object is left.
 func (c *Catalog) Missing(r model.TimeRange, s model.Signal, tenant string) error {
 	for _, b := range c.view.Load().strays {
-		if b.Signal == s && b.Range.Overlaps(r) && b.HasTenant(tenant) {
+		if b.Resolution == 0 && b.Signal == s && b.Range.Overlaps(r) && b.HasTenant(tenant) {
 			return fmt.Errorf("%w: the commit record of %s is lost, so its rows cannot be read; to rebuild the record, run: shale inspect catalogue BUCKET --repair",
 				model.ErrCorrupt, ObjectName(b.ID))
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/shaledb/shale/internal/bucket/fault"
 	"github.com/shaledb/shale/internal/bucket/fs"
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/catalog/entry"
 )
 
 var ctx = context.Background()
@@ -63,7 +64,7 @@ func block(id string, minTime, maxTime int64) Block {
 func merged(id string, minTime, maxTime int64) Block {
 	b := block(id, minTime, maxTime)
 	b.Level, b.OrderLo, b.OrderHi, b.Generation = Settled, 2, 11, 4
-	b.Sources = []Source{{"n1", 3, 1, 5}, {"n2", 1, 2, 9}}
+	b.Sources = []Source{{Node: "n1", Epoch: 3, SeqLo: 1, SeqHi: 5}, {Node: "n2", Epoch: 1, SeqLo: 2, SeqHi: 9}}
 	b.Complete()
 	return b
 }
@@ -184,12 +185,12 @@ func TestManyTenants(t *testing.T) {
 	c := open(t, b, nil)
 	many := block("b", 1, 2)
 	many.Tenants, many.TenantCount = nil, 0
-	for i := range maxTenants + 1 {
+	for i := range entry.MaxTenants + 1 {
 		many.Tenants = append(many.Tenants, fmt.Sprint("tenant-", i))
 	}
 	ship(t, c, many)
 	got := open(t, b, nil).Live()[0]
-	if got.Tenants != nil || got.TenantCount != maxTenants+1 || !got.HasTenant("tenant-7") || got.HasTenant("tenants") || got.HasTenant("a") {
+	if got.Tenants != nil || got.TenantCount != entry.MaxTenants+1 || !got.HasTenant("tenant-7") || got.HasTenant("tenants") || got.HasTenant("a") {
 		t.Errorf("%d tenants of %d are kept", len(got.Tenants), got.TenantCount)
 	}
 }

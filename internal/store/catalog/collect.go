@@ -117,6 +117,9 @@ func (c *Catalog) garbage(before int64) (blocks []string, records []*commit) {
 		whole := r.deletion == nil && r.cancels == 0 && !c.shipStays(r) && !slices.ContainsFunc(r.clean, func(x CleanBlock) bool {
 			_, gone := hidden[x.Block]
 			return !gone && c.holder[x.Block] != nil
+		}) && !slices.ContainsFunc(r.alone, func(id string) bool {
+			_, gone := hidden[id]
+			return !gone && c.holder[id] != nil
 		})
 		for i := range r.blocks {
 			id := r.blocks[i].ID

@@ -79,6 +79,21 @@ func (ds Deletions) Applying(b *Block, tenant string) Deletions {
 	return found
 }
 
+// Due returns the deletions that concern a block and whose rows may be dropped, up to the first that waits.
+func (ds Deletions) Due(b *Block, now int64) Deletions {
+	var due Deletions
+	for _, d := range ds {
+		if !d.Concerns(b) {
+			continue
+		}
+		if !d.Due(now) {
+			break
+		}
+		due = append(due, d)
+	}
+	return due
+}
+
 // Cuts returns what the deletions take of a series; usually nothing.
 func (ds Deletions) Cuts(l model.Labels) (cuts del.Cuts) {
 	for _, d := range ds {
@@ -191,7 +206,7 @@ func (e *deletionEntry) deletion() (*Deletion, error) {
 // checkDeletions validates what a record says about deletions.
 func (r *record) checkDeletions(c *commit) error {
 	kinds := 0
-	for _, is := range []bool{r.Deletion != nil, r.Cancels > 0, len(r.Clean) > 0, len(r.Blocks)+len(r.Replaces) > 0} {
+	for _, is := range []bool{r.Deletion != nil, r.Cancels > 0, len(r.Clean) > 0, len(r.Blocks)+len(r.Replaces)+len(r.Alone) > 0} {
 		if is {
 			kinds++
 		}

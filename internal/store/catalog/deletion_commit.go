@@ -150,10 +150,11 @@ func (c *Catalog) DeletionTenants() []string {
 func (c *Catalog) Requests(tenant string) []Requested {
 	v := c.view.Load()
 	var all []Requested
+	blocks := v.needing()
 	for _, d := range v.byTenant[tenant] {
 		r := Requested{Deletion: d}
-		for i := range v.blocks {
-			b := &v.blocks[i]
+		for i := range blocks {
+			b := &blocks[i]
 			if d.Reaches(b) && d.follows(b) {
 				r.Total++
 			}
@@ -189,7 +190,7 @@ func (c *Catalog) collectDeletions(ctx context.Context, before int64, holds func
 	if holds == nil {
 		holds = func(d *Deletion) bool { return len(d.Fences) > 0 }
 	}
-	v := c.view.Load()
+	blocks := c.view.Load().needing()
 	var old []*commit
 	c.mu.Lock()
 	all, cancelled := c.allDeletions(), c.cancelled()
@@ -198,7 +199,7 @@ func (c *Catalog) collectDeletions(ctx context.Context, before int64, holds func
 		if i == len(all)-1 || d.Committed > before || !d.Due(before+int64(time.Second)) && !cancelled[d.Generation] {
 			continue
 		}
-		if cancelled[d.Generation] || !holds(d) && !slices.ContainsFunc(v.blocks, func(b Block) bool { return d.Concerns(&b) }) {
+		if cancelled[d.Generation] || !holds(d) && !slices.ContainsFunc(blocks, func(b Block) bool { return d.Concerns(&b) }) {
 			c.mu.Lock()
 			old = append(old, c.records[deletionID(d.Generation)])
 			c.mu.Unlock()

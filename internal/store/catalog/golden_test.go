@@ -50,7 +50,11 @@ func goldens() map[string]*commit {
 	rebuilt.OrderLo, rebuilt.OrderHi = 9, 9
 	many := merged("m2", 1, 2)
 	many.Tenants, many.TenantCount = nil, 600
+	rolled := merged("r2", 3, 4)
+	rolled.Resolution, rolled.Base, rolled.Policies = 300e9, "m1", "0123456789abcdef"
 	return map[string]*commit{
+		"rollups": {id: listID("rollups", []string{"r0"}, []string{"r2"}), committed: 7, replaces: []string{"r0"}, blocks: []Block{rolled}},
+		"alone":   {id: listID("expired", []string{"m1"}, []string{"r2"}), committed: 8, replaces: []string{"m1"}, alone: []string{"r2"}},
 		"ship": {
 			id: shipID(42), ship: 42, committed: 1_700_000_000_000_000_001, attempt: "n1/0123456789ab/7", blocks: []Block{shipped, logs},
 			covered: []Coverage{
@@ -70,7 +74,7 @@ func goldens() map[string]*commit {
 	}
 }
 
-// TestGolden pins version 2 of the records.
+// TestGolden pins versions 2 and 3 of the records.
 func TestGolden(t *testing.T) {
 	for name, r := range goldens() {
 		got, err := r.encode()
@@ -78,6 +82,9 @@ func TestGolden(t *testing.T) {
 			t.Fatal(err)
 		}
 		file := "testdata/v2_" + name + ".json"
+		if r.ofRollups() {
+			file = "testdata/v3_" + name + ".json"
+		}
 		if *rewrite {
 			if err := os.WriteFile(file, got, 0o600); err != nil {
 				t.Fatal(err)

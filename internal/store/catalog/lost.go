@@ -144,7 +144,7 @@ func (c *Catalog) reportLost(ctx context.Context, rs []*commit) {
 		all := model.TimeRange{Min: 1, Max: 0}
 		for k := range r.blocks {
 			b := &r.blocks[k]
-			blocks, tenants = append(blocks, b.ID), append(tenants, b.tenantNames()...)
+			blocks, tenants = append(blocks, b.ID), append(tenants, b.TenantNames()...)
 			if all.Min > all.Max {
 				all = b.Range
 			}

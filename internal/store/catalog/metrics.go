@@ -24,6 +24,16 @@ func newMetrics(reg prometheus.Registerer, c *Catalog) *metrics {
 	f := promauto.With(reg)
 	f.NewGaugeFunc(prometheus.GaugeOpts{Name: "shale_catalog_blocks", Help: "Live blocks in the bucket."},
 		func() float64 { return float64(len(c.Live())) })
+	f.NewGaugeFunc(prometheus.GaugeOpts{Name: "shale_rollup_blocks", Help: "Live blocks of rollups in the bucket, besides the other live blocks."},
+		func() float64 { return float64(len(c.view.Load().rollups)) })
+	f.NewGaugeFunc(prometheus.GaugeOpts{Name: "shale_rollup_block_bytes", Help: "Size of the live blocks of rollups in the bucket in bytes."},
+		func() float64 {
+			var n int64
+			for _, b := range c.view.Load().rollups {
+				n += b.Bytes
+			}
+			return float64(n)
+		})
 	f.NewGaugeFunc(prometheus.GaugeOpts{Name: "shale_catalog_block_bytes", Help: "Size of the live blocks in the bucket in bytes."},
 		func() float64 {
 			var n int64

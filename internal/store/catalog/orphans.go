@@ -286,7 +286,7 @@ func (c *Catalog) noteStrays(ctx context.Context, sizes map[string]int64) {
 			}
 			if news++; news <= logAtOnce {
 				c.log.Error("the commit record of a block is lost with its copies; queries of its tenants and times fail, and it is never collected",
-					"block", ObjectName(id), "tenants", brief(b.tenantNames()), "from", instant(b.Range.Min), "to", instant(b.Range.Max), "remedy", remedy)
+					"block", ObjectName(id), "tenants", brief(b.TenantNames()), "from", instant(b.Range.Min), "to", instant(b.Range.Max), "remedy", remedy)
 			}
 		}
 		strays[id] = b
@@ -313,12 +313,4 @@ func (c *Catalog) describeStray(ctx context.Context, id string, size int64) (b B
 		b.Signal = model.Logs
 	}
 	return b, err
-}
-
-// tenantNames returns the tenants of a block for a log line.
-func (b *Block) tenantNames() []string {
-	if b.Tenants != nil {
-		return b.Tenants
-	}
-	return []string{b.FirstTenant, "...", b.LastTenant}
 }

@@ -10,10 +10,15 @@ import (
 
 	"github.com/shaledb/shale/internal/bucket"
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/catalog/entry"
 )
 
-// recordVersion is written into every record. Records of any other version are refused.
-const recordVersion = 2
+// recordVersion is written into every record but those about rollups, which have rollupVersion: programs that
+// do not know rollups must refuse them. Records of any other version are refused.
+const (
+	recordVersion = 2
+	rollupVersion = 3
+)
 
 // maxNumber bounds sequence numbers, order numbers and generations, so that one more never overflows.
 const maxNumber = 1<<62 - 1
@@ -34,6 +39,8 @@ type record struct {
 	// Cancels is the generation of a deletion that does not count any more.
 	Cancels uint64       `json:"cancels,omitempty"`
 	Clean   []CleanBlock `json:"clean,omitempty"`
+	// Alone are blocks of rollups whose base has expired.
+	Alone []string `json:"alone,omitempty"`
 }
 
 type blockEntry struct {
@@ -41,8 +48,10 @@ type blockEntry struct {
 	Signal string `json:"signal"`
 	Group  string `json:"group"`
 	Level  Level  `json:"level"`
-	// Resolution is the interval of aggregated rows in nanoseconds. 0, the only one so far: rows as they came.
+	// Resolution is the length of the slots of rollups in nanoseconds. 0: rows as they came.
 	Resolution  int64         `json:"resolution"`
+	Base        string        `json:"base,omitempty"`
+	Policies    string        `json:"policies,omitempty"`
 	Sources     []sourceEntry `json:"sources"`
 	OrderLo     uint64        `json:"order_lo"`
 	OrderHi     uint64        `json:"order_hi"`
@@ -98,6 +107,7 @@ type commit struct {
 	deletion  *Deletion
 	cancels   uint64
 	clean     []CleanBlock
+	alone     []string
 	// ship is the number of a ship, 0 in other records. Its attempt names the process and the try.
 	ship    uint64
 	attempt string
@@ -108,7 +118,10 @@ type commit struct {
 }
 
 func (c *commit) encode() ([]byte, error) {
-	r := record{Version: recordVersion, ID: c.id, Committed: c.committed, Attempt: c.attempt, Replaces: c.replaces}
+	r := record{Version: recordVersion, ID: c.id, Committed: c.committed, Attempt: c.attempt, Replaces: c.replaces, Alone: c.alone}
+	if c.ofRollups() {
+		r.Version = rollupVersion
+	}
 	for i := range c.blocks {
 		r.Blocks = append(r.Blocks, entryOf(&c.blocks[i]))
 	}
@@ -136,6 +149,7 @@ func entryOf(b *Block) blockEntry {
 		FirstKey: b.FirstKey.String(), LastKey: b.LastKey.String(),
 		Series: b.Series, Samples: b.Samples, Lines: b.Lines, LineBytes: b.LineBytes, Bytes: b.Bytes, TenantCount: b.TenantCount,
 		FirstTenant: b.FirstTenant, LastTenant: b.LastTenant, Tenants: b.Tenants, Generation: b.Generation, Created: b.Created,
+		Resolution: b.Resolution, Base: b.Base, Policies: b.Policies,
 	}
 	for _, s := range b.Sources {
 		e.Sources = append(e.Sources, sourceEntry(s))
@@ -145,7 +159,7 @@ func entryOf(b *Block) blockEntry {
 
 // parse reads an object: a checksum, and JSON with a version. An unknown version is an error of class
 // invalid, all other damage is of class corrupt.
-func parse(name string, data []byte, version int, into any) error {
+func parse(name string, data []byte, version int, into any, also ...int) error {
 	data, err := Unseal(data)
 	if err != nil {
 		return fmt.Errorf("%s: %w: %v", name, model.ErrCorrupt, err)
@@ -156,7 +170,7 @@ func parse(name string, data []byte, version int, into any) error {
 	if err := json.Unmarshal(data, &v); err != nil {
 		return fmt.Errorf("%s: %w: %v", name, model.ErrCorrupt, err)
 	}
-	if v.Version != version {
+	if v.Version != version && !slices.Contains(also, v.Version) {
 		return fmt.Errorf("%s: %w: unknown version %d, this program reads version %d", name, model.ErrInvalid, v.Version, version)
 	}
 	d := json.NewDecoder(bytes.NewReader(data))
@@ -170,7 +184,7 @@ func parse(name string, data []byte, version int, into any) error {
 // parseRecord reads a record and checks that it belongs to its name.
 func parseRecord(name string, data []byte) (*commit, error) {
 	var r record
-	if err := parse(name, data, recordVersion, &r); err != nil {
+	if err := parse(name, data, recordVersion, &r, rollupVersion); err != nil {
 		return nil, err
 	}
 	c, err := r.commit()
@@ -185,8 +199,8 @@ func parseRecord(name string, data []byte) (*commit, error) {
 
 // commit validates a record that was read.
 func (r *record) commit() (*commit, error) {
-	c := &commit{id: r.ID, committed: r.Committed, replaces: r.Replaces, attempt: r.Attempt}
-	if len(r.Blocks) == 0 && len(r.Replaces) == 0 && len(r.Covered) == 0 && r.Deletion == nil && r.Cancels == 0 && len(r.Clean) == 0 {
+	c := &commit{id: r.ID, committed: r.Committed, replaces: r.Replaces, attempt: r.Attempt, alone: r.Alone}
+	if len(r.Blocks) == 0 && len(r.Replaces) == 0 && len(r.Alone) == 0 && len(r.Covered) == 0 && r.Deletion == nil && r.Cancels == 0 && len(r.Clean) == 0 {
 		return nil, errors.New("the record does not add, replace, cover or delete anything")
 	}
 	if err := r.checkDeletions(c); err != nil {
@@ -209,6 +223,9 @@ func (r *record) commit() (*commit, error) {
 			return nil, fmt.Errorf("the record replaces %q, which is not a valid name or is its own block", id)
 		}
 	}
+	if (r.Version == rollupVersion) != c.ofRollups() {
+		return nil, fmt.Errorf("version %d does not fit what the record says about rollups", r.Version)
+	}
 	return c, r.addShip(c)
 }
 
@@ -218,6 +235,7 @@ func (e *blockEntry) block() (Block, error) {
 		ID: e.ID, Group: e.Group, Level: e.Level, Range: model.TimeRange{Min: e.MinTime, Max: e.MaxTime}, OrderLo: e.OrderLo, OrderHi: e.OrderHi,
 		Series: e.Series, Samples: e.Samples, Lines: e.Lines, LineBytes: e.LineBytes, Bytes: e.Bytes, TenantCount: e.TenantCount, Tenants: e.Tenants,
 		FirstTenant: e.FirstTenant, LastTenant: e.LastTenant, Generation: e.Generation, Created: e.Created,
+		Resolution: e.Resolution, Base: e.Base, Policies: e.Policies,
 	}
 	var err error
 	if b.Signal, err = parseSignal(e.Signal); err != nil {
@@ -238,8 +256,8 @@ func (e *blockEntry) block() (Block, error) {
 	switch {
 	case bucket.CheckName(ObjectName(e.ID)) != nil:
 		return b, errors.New("the id is not a valid object name")
-	case e.Resolution != 0:
-		return b, fmt.Errorf("unknown resolution %d", e.Resolution)
+	case e.Resolution < 0 || (e.Resolution > 0) != (e.Base != "") || (e.Resolution > 0) != (e.Policies != ""):
+		return b, fmt.Errorf("invalid resolution %d of base %q by %q", e.Resolution, e.Base, e.Policies)
 	case len(e.Sources) == 0:
 		return b, errors.New("the entry has no sources")
 	case e.Group == "":
@@ -250,7 +268,7 @@ func (e *blockEntry) block() (Block, error) {
 		return b, fmt.Errorf("generation %d exceeds the maximum", e.Generation)
 	case e.Bytes < 0 || b.KeyMax.Less(b.KeyMin) || b.FirstKey.Less(b.KeyMin) || b.KeyMax.Less(b.LastKey):
 		return b, fmt.Errorf("inconsistent size or keys: %d bytes, keys %s to %s, from %s to %s", e.Bytes, b.KeyMin, b.KeyMax, b.FirstKey, b.LastKey)
-	case !slices.IsSorted(e.Tenants) || e.TenantCount < n || n > maxTenants || e.FirstTenant > e.LastTenant,
+	case !slices.IsSorted(e.Tenants) || e.TenantCount < n || n > entry.MaxTenants || e.FirstTenant > e.LastTenant,
 		n > 0 && (e.FirstTenant != e.Tenants[0] || e.LastTenant != e.Tenants[n-1] || e.TenantCount != n):
 		return b, errors.New("the tenants are inconsistent")
 	}

@@ -367,7 +367,7 @@ func rowsOf(b *Block) string {
 	if b.Signal == model.Logs {
 		rows = fmt.Sprintf("%d lines", b.Lines)
 	}
-	return fmt.Sprintf("%s of %d series of tenants %s from %s to %s", rows, b.Series, brief(b.tenantNames()), instant(b.Range.Min), instant(b.Range.Max))
+	return fmt.Sprintf("%s of %d series of tenants %s from %s to %s", rows, b.Series, brief(b.TenantNames()), instant(b.Range.Min), instant(b.Range.Max))
 }
 
 // commit writes a record and its copy.

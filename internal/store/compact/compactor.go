@@ -51,6 +51,8 @@ type Compactor struct {
 	// That is by the rules keepsOf.
 	keeps   map[string]time.Duration
 	keepsOf *retention.Rules
+
+	unrolled unrolled
 }
 
 // New returns a Compactor that does not run yet. It deletes the files that an earlier process left in the
@@ -144,7 +146,7 @@ func (c *Compactor) RunOnce(ctx context.Context) (Result, error) {
 	c.metrics.runs.Inc()
 	ctx = model.WithCaller(ctx, model.Caller{Class: model.Compaction})
 	var res Result
-	errs := []error{c.mergeAll(ctx, &res)}
+	errs := []error{c.mergeAll(ctx, &res), c.rollAll(ctx, &res)}
 	if ctx.Err() == nil {
 		var err error
 		if res.Collected, err = c.o.Catalog.Collect(ctx, c.o.Garbage); err != nil {
@@ -259,7 +261,7 @@ func (c *Compactor) mayMerge(b *catalog.Block, tried map[string]bool) bool {
 // next returns the next merge, or nil, and the number of blocks that wait for a due merge.
 func (c *Compactor) next(blocks []catalog.Block, tried map[string]bool) (first *job, backlog int) {
 	for _, live := range bySignal(blocks) {
-		p := &planner{o: &c.o, now: c.o.Now(), live: live, deletions: c.known, may: func(b *catalog.Block) bool { return c.mayMerge(b, tried) }}
+		p := &planner{o: &c.o, now: c.o.Now(), live: live, deletions: c.known, rollups: c.o.Rollups() != nil && live[0].Signal == model.Metrics, may: func(b *catalog.Block) bool { return c.mayMerge(b, tried) }}
 		j, n := p.next()
 		if backlog += n; first == nil {
 			first = j

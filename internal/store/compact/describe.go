@@ -3,6 +3,7 @@ package compact
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/store/catalog"
@@ -10,8 +11,9 @@ import (
 )
 
 // Describe returns the catalogue entry of a block whose commit record is lost, as far as its object of size
-// bytes tells. The object does not tell the order number, the generation and the retention group of the
-// block, nor its level. The entry has the generation 0, so that all deletions apply.
+// bytes tells. Rollups do not tell their base, so nothing will read them. The object does not tell the order
+// number, the generation and the retention group of the block, nor its level. The entry has the generation 0,
+// so that all deletions apply.
 func Describe(ctx context.Context, b InspectBucket, id string, size int64) (catalog.Block, error) {
 	name := catalog.ObjectName(id)
 	read := func(ctx context.Context, off, n int64) ([]byte, error) { return b.GetRange(ctx, name, off, n) }
@@ -38,6 +40,10 @@ func Describe(ctx context.Context, b InspectBucket, id string, size int64) (cata
 		k := series.Key
 		if !begun {
 			begun, block.KeyMin, block.KeyMax, block.FirstKey = true, k, k, k
+		}
+		var x model.Rollup
+		if rows := &series.Rows.Samples; rows.Len() > 0 && rows.Kind(0) == model.KindHistogram && model.ParseRollup(rows.Blob(0), &x) {
+			block.Resolution, block.Base, block.Policies = x.Step*int64(time.Second), "unknown", "unknown"
 		}
 		block.LastKey = k
 		if k.Less(block.KeyMin) {

@@ -59,6 +59,18 @@
 // kept equally long, so that a block expires as a whole. When rules change, a series may be in two groups, so
 // the rule above holds for blocks of all groups.
 //
+// # Rollups
+//
+// Rollups of a settled block of metrics are its rows summed up in slots, a block for each length of slots.
+// They are made of one block, its base, when no other block shares a series and a day with it, and no
+// deletion concerns it. Whatever later happens to the base makes them dead, so that nothing needs to know of
+// them: see package catalog. They are then made of what has taken the place of the base.
+//
+// With rollups, rows of metrics expire by whole blocks only, and only when their rollups were made. Merges do
+// not cut expired rows: the rollups of what is left of a day would lack the rest. Retention then says that
+// the rollups stand alone. Rows that come later for the days of these stay as they are. Deletions are applied
+// to rollups that are alone as to other blocks; a slot goes if the deletion touches it.
+//
 // # How
 //
 // Inputs are read through a few windows of bounded size, and merged as sorted streams (store/part). A block

@@ -108,7 +108,8 @@ func (c *chain) Next(ctx context.Context) (*part.Series, error) {
 func (c *chain) enter(tenant string) {
 	b := &c.blocks[0]
 	c.tenant, c.deletions, c.policy = tenant, c.m.deletions.Applying(b, tenant), c.m.rules.Policy(tenant, b.Signal)
-	c.expires = b.Range.Min < retention.Before(c.m.expired, c.policy.Least)
+	// With rollups, a block of metrics expires as a whole: see rollup.go.
+	c.expires = b.Range.Min < retention.Before(c.m.expired, c.policy.Least) && (b.Signal != model.Metrics || !c.m.keepsRows)
 }
 
 // openNext opens the next block. It returns false at the end.

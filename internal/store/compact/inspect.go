@@ -18,6 +18,7 @@ import (
 	"github.com/shaledb/shale/internal/repair"
 	"github.com/shaledb/shale/internal/store/catalog"
 	"github.com/shaledb/shale/internal/store/part"
+	"github.com/shaledb/shale/internal/store/retention"
 )
 
 // InspectBucket is the part of a bucket that an inspection needs.
@@ -95,7 +96,7 @@ func Inspect(ctx context.Context, out io.Writer, b InspectBucket, o InspectOptio
 				problems = append(problems, fmt.Errorf("block %s: %w", sb.ID, err))
 			}
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%s\t%s\t%s\t%s\n", sb.ID, state, levelName(sb.Level), orders(&sb.Block),
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%s\t%s\t%s\t%s\n", sb.ID, state, formOf(&sb.Block), orders(&sb.Block),
 			sb.Generation, sb.Bytes, sb.Series, sb.Samples, lines(&sb.Block), timesOf(sb.Range), tenants(&sb.Block), sources(sb.Sources))
 	}
 	if len(s.Journals) > 0 {
@@ -229,6 +230,14 @@ func (p *rangePages) Page(ctx context.Context, a part.Addr) ([]byte, error) {
 		return nil, err
 	}
 	return part.DecodePage(stored)
+}
+
+// formOf names the level of a block, or of rollups the length of their slots.
+func formOf(b *catalog.Block) string {
+	if b.Resolution > 0 {
+		return "rollups " + retention.Text(time.Duration(b.Resolution))
+	}
+	return levelName(b.Level)
 }
 
 func levelName(l catalog.Level) string {

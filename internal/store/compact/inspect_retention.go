@@ -62,7 +62,7 @@ func InspectRetention(ctx context.Context, out io.Writer, b InspectBucket, o Ret
 	}
 	var errs []error
 	for i := range s.Blocks {
-		if sb := &s.Blocks[i]; sb.HiddenBy == "" {
+		if sb := &s.Blocks[i]; sb.HiddenBy == "" && sb.Resolution == 0 {
 			if err := o.addBlock(ctx, b, &sb.Block, rules); err != nil {
 				errs = append(errs, fmt.Errorf("block %s: %w", sb.ID, err))
 			}

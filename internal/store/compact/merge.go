@@ -27,6 +27,8 @@ type merge struct {
 	// rules say how long rows are kept, and expired is the time by which they expire.
 	rules   *retention.Rules
 	expired int64
+	// keepsRows says that expired rows of metrics stay until their block expires.
+	keepsRows bool
 	// The common properties of the new blocks.
 	ids              []string // of the inputs
 	sources          []catalog.Source
@@ -36,6 +38,9 @@ type merge struct {
 	// weights estimates the bytes of each tenant, and small is the most that a tenant may have to share a block.
 	weights map[string]float64
 	small   float64
+
+	// base and policies are of the rollups that are being made.
+	base, policies string
 
 	all     []*cellOutput
 	cells   []*cellOutput    // of the pass
@@ -111,7 +116,7 @@ func (c *Compactor) newMerge(ctx context.Context, j *job, deletions catalog.Dele
 		m.sources = append(m.sources, b.Sources...)
 	}
 	m.sources = joinSources(m.sources)
-	m.expired = c.expiryTime()
+	m.expired, m.keepsRows = c.expiryTime(), c.o.Rollups() != nil
 	m.layOut(j.cells)
 	return m
 }

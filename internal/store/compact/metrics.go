@@ -12,6 +12,8 @@ type metrics struct {
 	read, written                     prometheus.Counter
 	blocksIn, blocksOut               prometheus.Counter
 	backlog, damaged, last            prometheus.Gauge
+	rolled                            *prometheus.CounterVec
+	unrolled                          prometheus.Gauge
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -20,7 +22,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		runs: f.NewCounter(prometheus.CounterOpts{
 			Name: "shale_compact_runs_total", Help: "Runs of the compactor, each with any number of merges."}),
 		merges: f.NewCounterVec(prometheus.CounterOpts{
-			Name: "shale_compact_merges_total", Help: "Merges of blocks, by reason: day, late, many, delete, expire."}, []string{"why"}),
+			Name: "shale_compact_merges_total", Help: "Merges of blocks, by reason: day, late, many, delete, expire, rollup."}, []string{"why"}),
 		failures: f.NewCounter(prometheus.CounterOpts{
 			Name: "shale_compact_failures_total", Help: "Failed merges and other failed steps of the compactor, which it retries."}),
 		raced: f.NewCounter(prometheus.CounterOpts{
@@ -37,6 +39,10 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Name: "shale_compact_blocks_in_total", Help: "Blocks replaced by merges."}),
 		blocksOut: f.NewCounter(prometheus.CounterOpts{
 			Name: "shale_compact_blocks_out_total", Help: "Blocks written by merges."}),
+		rolled: f.NewCounterVec(prometheus.CounterOpts{
+			Name: "shale_rollup_rows_total", Help: "Rows of rollups written to blocks, by the length of their slots."}, []string{"every"}),
+		unrolled: f.NewGauge(prometheus.GaugeOpts{
+			Name: "shale_rollup_waiting_blocks", Help: "Blocks of days that are over whose rollups were not made or not made again by the end of the last run."}),
 		backlog: f.NewGauge(prometheus.GaugeOpts{
 			Name: "shale_compact_backlog_blocks", Help: "Blocks that were waiting for a due merge at the end of the last run."}),
 		damaged: f.NewGauge(prometheus.GaugeOpts{

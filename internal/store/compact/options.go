@@ -21,6 +21,12 @@ type Catalog interface {
 	Refresh(ctx context.Context) error
 	// Snapshot returns the visible blocks and all deletions at one moment.
 	Snapshot() ([]catalog.Block, catalog.Deletions)
+	// State returns the visible blocks, all rollups and all deletions at one moment.
+	State() catalog.State
+	// AddRollups makes rollups of a base visible, and others of it invisible, atomically.
+	AddRollups(ctx context.Context, base string, old []string, blocks []catalog.Block) error
+	// RewriteAlone puts blocks in the place of a block of rollups that is alone, atomically.
+	RewriteAlone(ctx context.Context, old string, blocks []catalog.Block) error
 	// Uploading announces the uploads of objects of blocks, which no collection deletes until done is called.
 	Uploading(ctx context.Context, ids ...string) (done func(), err error)
 	// Replace makes blocks visible and their inputs invisible, atomically.
@@ -59,6 +65,8 @@ type Options struct {
 	// Retention divides the series of days that are over into groups, and drops expired rows. It is asked
 	// at the start of each merge. Nil keeps all rows.
 	Retention func() *retention.Rules
+	// Rollups says of which series rollups are made. It is asked at the start of each run. Nil: none are made.
+	Rollups func() *Rollups
 
 	// Interval is the pause between runs (5 min).
 	Interval time.Duration
@@ -120,6 +128,9 @@ func (o *Options) setDefaults() error {
 	set(&o.Garbage.DeletionGrace, 24*time.Hour)
 	set(&o.maxSeries, maxBlockSeries)
 	set(&o.firstPause, firstPause)
+	if o.Rollups == nil {
+		o.Rollups = func() *Rollups { return nil }
+	}
 	if o.Room == nil {
 		o.Room = func(int64) (func(), error) { return func() {}, nil }
 	}

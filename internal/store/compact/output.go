@@ -31,9 +31,11 @@ func (out *cellOutput) takes(keep time.Duration) bool { return out.keep == 0 || 
 
 // blockWriter writes a block to a local file.
 type blockWriter struct {
-	m      *merge
-	cell   *cell
-	group  string
+	m     *merge
+	cell  *cell
+	group string
+	// step is the length of the slots in seconds; 0: the rows are as they came.
+	step   int64
 	name   string
 	file   vfs.File
 	buf    []byte
@@ -201,6 +203,9 @@ func (m *merge) block(b *blockWriter, meta *part.Meta, size int64) catalog.Block
 		Signal: meta.Signal, Group: b.group, Level: b.cell.level, Range: meta.Range, KeyMin: b.keyMin, KeyMax: b.keyMax,
 		FirstKey: b.firstKey, LastKey: b.lastKey, Series: meta.Series, Samples: meta.Samples, Lines: meta.Text, LineBytes: meta.TextBytes,
 		Bytes: size,
+	}
+	if b.step > 0 {
+		block.Resolution, block.Base, block.Policies = b.step*int64(time.Second), m.base, m.policies
 	}
 	for i := range meta.Tenants {
 		block.Tenants = append(block.Tenants, meta.Tenants[i].Name)

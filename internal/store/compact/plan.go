@@ -34,6 +34,8 @@ type planner struct {
 	deletions catalog.Deletions
 	// may reports whether a block may be an input.
 	may func(*catalog.Block) bool
+	// rollups says that rollups are made.
+	rollups bool
 }
 
 // bySignal divides the visible blocks into those that may be merged with each other.
@@ -170,7 +172,11 @@ func (p *planner) late() (*job, int) {
 			return dayCells(rangeOf(inputs), p.now, p.firstOpenDay())
 		})
 	}
-	take(wide, wideBlocks, (*catalog.Block).MayMeet, func(inputs []catalog.Block) []cell { return dayCells(rangeOf(inputs), p.now, p.firstOpenDay()) })
+	meet := (*catalog.Block).MayMeet
+	if p.rollups {
+		meet = (*catalog.Block).SharesDay
+	}
+	take(wide, wideBlocks, meet, func(inputs []catalog.Block) []cell { return dayCells(rangeOf(inputs), p.now, p.firstOpenDay()) })
 	return first, backlog
 }
 
@@ -192,9 +198,9 @@ func (p *planner) firstTwo(blocks []catalog.Block, meet meeting) []catalog.Block
 type meeting func(a, b *catalog.Block) bool
 
 // joinable is the meeting for blocks of one day: they share series, and either their times overlap or they
-// are small.
+// are small. Rollups are made of whole days.
 func (p *planner) joinable(a, b *catalog.Block) bool {
-	return a.MayShareSeries(b) && (a.Range.Overlaps(b.Range) || a.Bytes+b.Bytes <= p.o.MaxBlockBytes)
+	return a.MayShareSeries(b) && (p.rollups || a.Range.Overlaps(b.Range) || a.Bytes+b.Bytes <= p.o.MaxBlockBytes)
 }
 
 // layered returns the blocks that overlap each other, if a merge is worth it. The largest blocks of which no

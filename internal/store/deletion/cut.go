@@ -39,6 +39,18 @@ func (cs Cuts) Before(t int64) Cuts {
 	return append(cs, Cut{TimeRange: model.TimeRange{Min: math.MinInt64, Max: t - 1}})
 }
 
+// Widened returns cuts that take a rollup if they take any instant of its slot, whose last instant is the
+// time of the rollup. The cuts themselves are changed.
+func (cs Cuts) Widened(resolution int64) Cuts {
+	if resolution == 0 {
+		return cs
+	}
+	for i := range cs {
+		cs[i].Max += min(resolution-1, math.MaxInt64-cs[i].Max)
+	}
+	return cs
+}
+
 // Cover reports whether one of the cuts takes every row of a range.
 func (cs Cuts) Cover(r model.TimeRange) bool {
 	return slices.ContainsFunc(cs, func(c Cut) bool { return c.lines == nil && c.Min <= r.Min && r.Max <= c.Max })

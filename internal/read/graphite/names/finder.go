@@ -27,6 +27,8 @@ type Options struct {
 	// no bound.
 	Pool     *model.QueryPool
 	MaxBytes int64
+	// Rollups says that names count of which only rollups are left.
+	Rollups bool
 
 	Registerer prometheus.Registerer
 }
@@ -47,6 +49,15 @@ func New(o Options) *Finder {
 	f := &Finder{o: o, metrics: newMetrics(o.Registerer)}
 	f.warmer = newWarmer(f, func() *model.Quota { return &model.Quota{Pool: o.Pool, MaxBytes: o.MaxBytes} })
 	return f
+}
+
+// request asks for the names of a query.
+func (f *Finder) request(q *Query) *model.Request {
+	r := q.request()
+	if f.o.Rollups {
+		r.Rollup = &model.RollupRequest{}
+	}
+	return r
 }
 
 // Close ends the making of indexes. Queries must be over.
@@ -86,7 +97,7 @@ func (f *Finder) Find(ctx context.Context, q *Query, pattern string) ([]Match, e
 	if err != nil {
 		return nil, err
 	}
-	r := q.request()
+	r := f.request(q)
 	m := &matches{limit: f.o.Limits.MaxNames, quota: r.Quota, leaves: q.LeavesOnly}
 	err = f.each(ctx, r, func(s model.NameSet, x *index) (scanned int, err error) {
 		m.begin(s.Range())

@@ -11,7 +11,7 @@ import (
 // List calls emit with all names in order, each once. The bytes are valid during the call. Its memory does
 // not grow with the number of names, except those that are buffered and in no order yet.
 func (f *Finder) List(ctx context.Context, q *Query, emit func(name []byte) error) error {
-	r := q.request()
+	r := f.request(q)
 	sets, release, err := f.o.From.Names(ctx, r)
 	if err != nil {
 		return err

@@ -46,7 +46,7 @@ func (f *Finder) Search(ctx context.Context, q *Query, text string, limit int) (
 	if len(text) > maxGlobBytes {
 		return nil, fmt.Errorf("%w: the query has %d bytes; at most %d are allowed", model.ErrInvalid, len(text), maxGlobBytes)
 	}
-	r := q.request()
+	r := f.request(q)
 	best := &hits{limit: limit}
 	err := f.each(ctx, r, func(s model.NameSet, x *index) (int, error) {
 		if x != nil {

@@ -127,7 +127,7 @@ func (w *warmer) refuse(tenant string) {
 func (w *warmer) warm(ctx context.Context, tenant string, oldest int64) (kept bool, err error) {
 	q := Query{Tenant: tenant, Range: model.TimeRange{Min: oldest, Max: time.Now().UnixNano()}, Quota: w.quota()}
 	defer q.Quota.Release()
-	r := q.request()
+	r := w.f.request(&q)
 	sets, release, err := w.f.o.From.Names(ctx, r)
 	if err != nil {
 		return false, err

@@ -1,6 +1,9 @@
 package policy
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
 	"strconv"
 
 	"github.com/shaledb/shale/internal/carbonconf"
@@ -14,7 +17,11 @@ const maxSections = 4096
 type Policies struct {
 	schemas      []schema
 	aggregations []aggregation
+	id           string
 }
+
+// ID names what the files say: two with one id give each name the same policy.
+func (p *Policies) ID() string { return p.id }
 
 type schema struct {
 	name     string
@@ -57,6 +64,7 @@ func Parse(schemas, aggregations *carbonconf.File) (*Policies, error) {
 		p.aggregations = append(p.aggregations, a)
 	}
 	p.aggregations = append(p.aggregations, aggregation{method: Average, xff: defaultXFilesFactor})
+	p.id = idOf(schemas, aggregations)
 	for _, f := range []*carbonconf.File{schemas, aggregations} {
 		if all := sections(f); len(all) > maxSections {
 			last := all[maxSections]
@@ -67,6 +75,24 @@ func Parse(schemas, aggregations *carbonconf.File) (*Policies, error) {
 }
 
 const defaultXFilesFactor = 0.5
+
+// idOf hashes what counts of the files.
+func idOf(schemas, aggregations *carbonconf.File) string {
+	h := sha256.New()
+	fmt.Fprint(h, "1")
+	for _, f := range []*carbonconf.File{schemas, aggregations} {
+		fmt.Fprint(h, "\n\n")
+		for _, s := range sections(f) {
+			for _, name := range []string{"pattern", "retentions", "aggregationmethod", "xfilesfactor"} {
+				if key := s.Get(name); key != nil {
+					fmt.Fprintf(h, "%s=%q\n", name, key.Value)
+				}
+			}
+			fmt.Fprint(h, "\n")
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil)[:8])
+}
 
 func sections(f *carbonconf.File) []*carbonconf.Section {
 	if f == nil {
@@ -105,6 +131,30 @@ func parseAggregation(s *carbonconf.Section) (a aggregation, err error) {
 		a.xff = float32(f)
 	}
 	return a, nil
+}
+
+// KeepRollups returns for how many seconds rollups of a step are needed: as long as the archive of that step
+// reaches back in any schema, or further ones that have no rollups of their own. For a step that no schema
+// has any more, it is the longest time of all.
+func (p *Policies) KeepRollups(step int64) int64 {
+	var keep, longest int64
+	for i := range p.schemas {
+		q := Policy{Archives: p.schemas[i].archives}
+		for k, a := range q.Archives {
+			longest = max(longest, a.Retention())
+			if a.Step != step {
+				continue
+			}
+			keep = max(keep, a.Retention())
+			for n := k + 1; n < len(q.Archives) && !q.HasRollups(n); n++ {
+				keep = max(keep, q.Archives[n].Retention())
+			}
+		}
+	}
+	if keep == 0 {
+		return longest
+	}
+	return keep
 }
 
 // Of returns the policy of a name: the first schema and the first aggregation whose pattern is found in it.

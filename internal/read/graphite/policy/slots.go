@@ -49,6 +49,7 @@ type grid struct {
 	window Window
 	levels [maxArchives]level
 	dst    []float64
+	roll   *roller // nil: values are laid out
 }
 
 // Slots appends the values of a window, which was made by this policy, to dst: NaN where none is known. Rows
@@ -61,6 +62,13 @@ func (p *Policy) Slots(w Window, rows *model.Rows, dst []float64) []float64 {
 		dst = append(dst, math.NaN())
 	}
 	g := grid{policy: p, window: w, dst: dst[begin:]}
+	g.layOut(rows)
+	return dst
+}
+
+// layOut takes all rows.
+func (g *grid) layOut(rows *model.Rows) {
+	p := g.policy
 	for i := range g.top() + 1 {
 		g.levels[i] = level{step: p.Archives[i].Step * second, begin: math.MinInt64, end: math.MinInt64}
 		if i > 0 {
@@ -68,20 +76,29 @@ func (p *Policy) Slots(w Window, rows *model.Rows, dst []float64) []float64 {
 		}
 	}
 	for i, t := range rows.Times {
-		if rows.Kind(i) != model.KindFloat || rows.Values[i] == model.StaleNaN {
+		if rows.Kind(i) != model.KindFloat {
+			var r model.Rollup
+			if rows.Kind(i) == model.KindHistogram && model.ParseRollup(rows.Blob(i), &r) {
+				g.advance(t)
+				g.columns((t+1)/second-r.Step, &r)
+			}
+			continue
+		}
+		if rows.Values[i] == model.StaleNaN {
 			continue
 		}
 		v := math.Float64frombits(rows.Values[i])
 		g.advance(t)
 		if step := rollupStep(t, rows.Start(i)); step > p.Archives[0].Step {
-			g.rollup(rows.Start(i)/second, step, v)
+			if !g.rollup(rows.Start(i)/second, step, v) && g.roll != nil {
+				g.roll.dst.AppendRows(rows, i, i+1)
+			}
 			continue
 		}
 		l := &g.levels[0]
 		l.direct, l.decided = true, v
 	}
 	g.advance(math.MaxInt64)
-	return dst
 }
 
 // top returns the number of the archive that is laid out.
@@ -115,6 +132,10 @@ func (g *grid) advance(t int64) {
 func (g *grid) finish(i int) {
 	l := &g.levels[i]
 	v := l.decided
+	if i == g.top() && g.roll != nil {
+		g.roll.finish(l)
+		return
+	}
 	if !l.direct {
 		if l.known == 0 || float64(l.known)/float64(l.slots) < float64(g.policy.XFilesFactor) {
 			return
@@ -122,11 +143,19 @@ func (g *grid) finish(i int) {
 		v = l.result(g.policy.Method, l.slots)
 	}
 	if i < g.top() {
-		g.levels[i+1].add(g.policy.Method, v, 1)
+		g.add(i+1, v, 1)
 		return
 	}
 	if at := g.at(l.begin / second); at != nil {
 		*at = v
+	}
+}
+
+// add gives an archive a point that stands for so many points of the archive before.
+func (g *grid) add(i int, v float64, points int64) {
+	g.levels[i].add(g.policy.Method, v, points)
+	if g.roll != nil && i == g.top() {
+		g.roll.add(v, points)
 	}
 }
 
@@ -138,15 +167,16 @@ func (g *grid) at(slot int64) *float64 {
 	return nil
 }
 
-// rollup takes a row that stands for more than a slot of the finest archive.
-func (g *grid) rollup(start, step int64, v float64) {
+// rollup takes a row that stands for more than a slot of the finest archive. It reports whether the row
+// counts only for archives up to the one that is laid out.
+func (g *grid) rollup(start, step int64, v float64) bool {
 	finer := 0 // the coarsest archive whose slots are not longer
 	for i, a := range g.policy.Archives {
 		if a.Step == step {
 			if i <= g.top() {
 				g.levels[i].direct, g.levels[i].decided = true, v
 			}
-			return
+			return true
 		}
 		if a.Step < step {
 			finer = i
@@ -154,10 +184,11 @@ func (g *grid) rollup(start, step int64, v float64) {
 	}
 	// The file that it is from had other archives.
 	if finer < g.top() {
-		g.levels[finer+1].add(g.policy.Method, v, step/g.policy.Archives[finer].Step)
-		return
+		g.add(finer+1, v, step/g.policy.Archives[finer].Step)
+		return true
 	}
 	if at := g.at(floor(start, g.window.Step)); at != nil && math.IsNaN(*at) {
 		*at = v
 	}
+	return false
 }

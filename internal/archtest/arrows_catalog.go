@@ -1,0 +1,18 @@
+package archtest
+
+// catalogRooms returns the rows of what says which blocks and rows live.
+func catalogRooms() []room {
+	return []room{
+		{"store/deletion", nil, "what a deletion takes of a series does not depend on where the series is stored"},
+		{"store/retention", map[string]string{
+			"store/deletion": "matchers are those of deletions",
+		}, "how long a series is kept follows from its labels, wherever it is stored"},
+		{"store/catalog/entry", nil, "the entry of a block says what it says, whoever commits it"},
+		{"store/catalog", map[string]string{
+			"store/catalog/entry": "commit records hold entries of blocks",
+			"bucket":              "commit records are objects",
+			"repair":              "a lost or damaged record has repairs",
+			"store/deletion":      "commit records hold deletions",
+		}, "the catalogue knows which blocks live, not their content"},
+	}
+}

@@ -1,0 +1,49 @@
+package archive
+
+import (
+	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/catalog"
+)
+
+// withRollups returns the blocks of a request for rollups: each block of rows, or its rollups in its place,
+// and the rollups whose rows are gone. All are of one view of the catalogue, so no row is missing or there
+// twice.
+func (a *Archive) withRollups(req *model.Request) []catalog.Block {
+	blocks, rollups, deletions := a.o.Catalog.WithRollups(req.Range, req.Signal, req.Tenant)
+	want := req.Rollup
+	found := make([]catalog.Block, 0, len(blocks))
+	instead := make(map[string]int, len(rollups)) // the index of the rollups of a block
+	for i := range rollups {
+		switch b := &rollups[i]; {
+		case b.Alone && (b.Resolution == want.Step || b.Policies != want.Policies || want.Step == 0):
+			found = append(found, *b)
+		case !b.Alone && !want.Raw && b.Resolution == want.Step && b.Policies == want.Policies:
+			instead[b.Base] = i
+		}
+	}
+	shared := sharingDays(blocks, len(instead) > 0)
+	for i := range blocks {
+		b := &blocks[i]
+		at, has := instead[b.ID]
+		if has && !shared[i] && len(deletions.Applying(b, req.Tenant)) == 0 {
+			found = append(found, rollups[at])
+		} else {
+			found = append(found, *b)
+		}
+	}
+	return found
+}
+
+// sharingDays says of each block whether any other may have rows of its series and days. Neither has all rows
+// of a slot then. The blocks are in the order of their first times.
+func sharingDays(blocks []catalog.Block, wanted bool) []bool {
+	shared := make([]bool, len(blocks))
+	for i := range blocks {
+		for k := i + 1; wanted && k < len(blocks) && blocks[i].ReachesDayOf(&blocks[k]); k++ {
+			if blocks[i].SharesDay(&blocks[k]) {
+				shared[i], shared[k] = true, true
+			}
+		}
+	}
+	return shared
+}
