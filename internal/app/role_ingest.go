@@ -64,6 +64,9 @@ func openIngest(ctx context.Context, n *node) (_ role, err error) {
 	if r.catalog, err = n.catalogue(ctx); err != nil {
 		return nil, err
 	}
+	if err := r.leave(epoch.Number, partitions); err != nil {
+		return nil, err
+	}
 	split := memoryOf(c)
 	if r.pages, err = ram.New(ram.Options{MaxBytes: split.pages, Registerer: n.metricsUnlessQuery()}); err != nil {
 		return nil, err
@@ -85,6 +88,35 @@ func openIngest(ctx context.Context, n *node) (_ role, err error) {
 	return r, nil
 }
 
+// leave deletes the folders of partitions that other processes have now. Their rows are in the bucket or in
+// Kafka.
+func (r *ingestRole) leave(epoch uint64, partitions []int32) error {
+	fs, dir := r.n.fs, r.n.fs.PathJoin(r.n.dataDir, ingestFolder)
+	if err := fs.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("%w: %s: %w", model.ErrTransient, dir, err)
+	}
+	own := map[string]bool{}
+	for _, p := range partitions {
+		own[headFolderOf(epoch, p)] = true
+	}
+	found, err := fs.List(dir)
+	for _, name := range found {
+		if !own[name] && err == nil {
+			r.n.log.Info("deleting the folder of a partition that this process does not have", "folder", fs.PathJoin(dir, name))
+			err = fs.RemoveAll(fs.PathJoin(dir, name))
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %s: %w", model.ErrTransient, dir, err)
+	}
+	return nil
+}
+
+// headFolderOf returns the name of the folder of a partition's head.
+func headFolderOf(epoch uint64, partition int32) string {
+	return fmt.Sprintf("%d-%s", epoch, topics.Node(partition))
+}
+
 // options returns what makes the options of partitions, each of which has an equal share of the memory.
 func (r *ingestRole) options(split budget, partitions int64) func(int32) ingest.Options {
 	n, c := r.n, r.n.config
@@ -94,14 +126,13 @@ func (r *ingestRole) options(split budget, partitions int64) func(int32) ingest.
 	connection := c.Kafka.Connection()
 	connection.Log = n.log
 	return func(partition int32) ingest.Options {
-		folder := fmt.Sprintf("%d-%s", epoch, topics.Node(partition))
 		return ingest.Options{
 			Connection: connection, Epochs: n.epochs, Metrics: readers,
 			// One response is being read while another one waits.
 			ReadBytes:    int32(min(max(split.journal/partitions/2, 64<<10), 4<<20)),
 			LabelRefresh: c.Roles.LabelRefresh, ShipEvery: c.Roles.ShipEvery, Bucket: n.bucket, Catalog: r.catalog, Room: n.disk.Room, Logger: n.log,
 			Head: head.Options{
-				FS: n.fs, Dir: n.fs.PathJoin(n.dataDir, ingestFolder, folder), Seed: n.seed,
+				FS: n.fs, Dir: n.fs.PathJoin(n.dataDir, ingestFolder, headFolderOf(epoch, partition)), Seed: n.seed,
 				KnownBytes: split.known / partitions, RowBytes: split.rows / partitions, LabelBytes: split.labels / partitions,
 				Limits: c.Head, Windows: c.Windows, MaxFuture: c.Write.MaxFuture, Linger: c.Query.Timeout + linger,
 				Space: n.disk, BucketApart: apart, WindowBytes: n.disk.Part((1 << 30) / partitions),
