@@ -361,10 +361,24 @@ func testOneProcess(t *testing.T, broker *Broker) {
 			all.start()
 		}
 	}
-	waitFor(t, "an answer with all series", func() bool {
-		_, body := all.get(fmt.Sprintf("/api/v1/query?query=count(probe)&time=%d", begin.Add((rounds-1)*time.Second).Unix()))
-		return strings.Contains(body, fmt.Sprintf("%q", fmt.Sprint(series)))
+	waitFor(t, "the ship of all rows", func() bool {
+		_, metrics := all.get("/metrics")
+		return strings.Contains(metrics, "shale_partition_unshipped_records{partition=\"0\"} 0\n") &&
+			strings.Contains(metrics, "shale_partition_unshipped_records{partition=\"1\"} 0\n")
 	})
+	// The rows are in the bucket, and still in the heads: they count once.
+	at := begin.Add(time.Minute).Unix()
+	for _, query := range []string{"/api/v1/query?query=sum(count_over_time(probe[2h]))", `/loki/api/v1/query?query=sum(count_over_time({app="probe"}[2h]))`,
+		`/loki/api/v1/query?query=sum(count_over_time({app="probe"}|="line"[2h]))`} {
+		waitFor(t, query, func() bool {
+			_, body := all.get(fmt.Sprintf("%s&time=%d", strings.ReplaceAll(query, `"`, "%22"), at))
+			if !strings.Contains(body, fmt.Sprintf("%q", fmt.Sprint(rounds*series))) {
+				t.Log(body)
+				return false
+			}
+			return true
+		})
+	}
 	all.stop()
 	compareWithServer(t, c.bucket, begin, rounds, series)
 }
