@@ -144,7 +144,23 @@ func memoryOf(c *config.Config) budget {
 		b.known += free / 2
 		b.journal += free / 2
 	}
+	// Of a share that two roles need, each has a half.
+	if gateway && ingest {
+		b.known, b.journal = b.known/2, b.journal/2
+	}
+	if ingest && query {
+		b.pages, b.queries = b.pages/2, b.queries/2
+	}
 	return b
+}
+
+// outsideHeap returns the memory of the known sets of a process.
+func outsideHeap(c *config.Config) int64 {
+	b := memoryOf(c)
+	if c.Has(config.RoleGateway) && c.Has(config.RoleIngest) {
+		return 2 * b.known
+	}
+	return b.known
 }
 
 // What a unit of work costs, as measured: docs/operations.md, section Capacity, names the benchmarks.
@@ -161,13 +177,16 @@ const usableCPU = 0.5
 
 // Explain says what the memory of a resolved configuration is divided into, and what the machine will hold.
 func Explain(w io.Writer, c *config.Config, source string) error {
-	b := splitMemory(c.MemoryBytes).divided(uses{carbon: c.Carbon.Any(), replicas: c.HA.On(), memcached: len(c.Memcached.List()) > 0, results: c.Results.MaxBytes, ssd: c.SSD.Bytes})
-	set, err := known.New(b.known)
-	if err != nil {
-		return err
+	b := memoryOf(c).divided(uses{carbon: c.Carbon.Any(), replicas: c.HA.On(), memcached: len(c.Memcached.List()) > 0, results: c.Results.MaxBytes, ssd: c.SSD.Bytes})
+	var series int64
+	if b.known > 0 {
+		set, err := known.New(b.known)
+		if err != nil {
+			return err
+		}
+		series = set.Cap()
+		set.Close()
 	}
-	series := set.Cap()
-	set.Close()
 	cores := runtime.GOMAXPROCS(0)
 	seconds := usableCPU * float64(cores) // of CPU for writes in each second
 
@@ -219,7 +238,7 @@ func Explain(w io.Writer, c *config.Config, source string) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintln(w, "\nThe rates follow from figures of virtual machines with 2 cores: docs/operations.md, section Capacity. Measure yours with shale load.")
+	_, err := fmt.Fprintln(w, "\nThe rates follow from figures of virtual machines with 2 cores: docs/operations.md, section Capacity. Measure yours with shale load.")
 	return err
 }
 

@@ -31,21 +31,37 @@ func TestSharesAddUp(t *testing.T) {
 	}
 }
 
-// TestRoleShares: a role gets shares that others leave, and none for what it does not do.
+// TestRoleShares: a role gets shares that others leave, and none for what it does not do. Roles of one
+// process divide what both need.
 func TestRoleShares(t *testing.T) {
-	for _, role := range []string{config.RoleGateway, config.RoleIngest, config.RoleQuery, config.RoleCompact, "gateway,query"} {
+	for _, role := range []string{
+		config.RoleGateway, config.RoleIngest, config.RoleQuery, config.RoleCompact, "gateway,query", "gateway,ingest", "ingest,query", "ingest,compact",
+		"gateway,ingest,query,compact",
+	} {
 		c := config.Config{Role: role, MemoryBytes: 4 << 30}
 		b, all := memoryOf(&c), splitMemory(c.MemoryBytes)
-		sum := func(b budget) int64 {
-			return b.known + b.rows + b.labels + b.journal + b.pages + b.queries + b.answers + b.patterns + b.compaction
+		users := func(roles ...string) (n int64) {
+			for _, r := range roles {
+				if c.Has(r) {
+					n++
+				}
+			}
+			return n
 		}
-		if sum(b) > sum(all) {
-			t.Errorf("%s: the shares are %d bytes, more than the %d of the role all", role, sum(b), sum(all))
+		writers, readers := users(config.RoleGateway, config.RoleIngest), users(config.RoleIngest, config.RoleQuery)
+		taken := writers*(b.known+b.journal) + readers*(b.pages+b.queries) + users(config.RoleIngest)*(b.rows+b.labels) +
+			users(config.RoleQuery)*b.answers + users(config.RoleCompact)*b.compaction
+		whole := all.known + all.rows + all.labels + all.journal + all.pages + all.queries + all.answers + all.patterns + all.compaction
+		if taken > whole {
+			t.Errorf("%s: the roles take %d bytes, more than the %d of the role all", role, taken, whole)
 		}
-		if c.Has(config.RoleGateway) != (b.known > 0 && b.journal > 0) && role != config.RoleIngest {
+		if outside := outsideHeap(&c); outside != writers*b.known {
+			t.Errorf("%s: %d bytes are outside the heap, expected %d", role, outside, writers*b.known)
+		}
+		if (writers > 0) != (b.known > 0) || (writers > 0) != (b.journal > 0) || (readers > 0) != (b.pages > 0) {
 			t.Errorf("%s: %+v", role, b)
 		}
-		if role == config.RoleGateway && (b.known <= all.known || b.pages != 0) || role == config.RoleQuery && (b.pages <= all.pages || b.rows != 0) {
+		if role == config.RoleGateway && b.known <= all.known || role == config.RoleQuery && b.pages <= all.pages {
 			t.Errorf("%s: %+v", role, b)
 		}
 	}

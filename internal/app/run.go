@@ -42,7 +42,7 @@ type Options struct {
 // durable, flushes it and closes the files.
 func Run(ctx context.Context, o Options) (err error) {
 	c, log := o.Config, o.Logger
-	defer runtime.KeepAlive(boundHeap(c.MemoryBytes, memoryOf(&c).known))
+	defer runtime.KeepAlive(boundHeap(c.MemoryBytes, outsideHeap(&c)))
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 

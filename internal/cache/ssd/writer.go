@@ -127,6 +127,9 @@ func (s *Store) append(hash uint64, key, value []byte, query uint16, valid func(
 	kept := g.written.generation != 0
 	g.written = Removal{}
 	if err != nil {
+		if s.o.Mutable && kept { // it may have been written all the same
+			g.noted = s.removed.note(Removal{generation, hash, off})
+		}
 		return false, err
 	}
 	n := uint32(len(s.record))

@@ -69,12 +69,14 @@ func (b *Batch) Add(line []byte, metadata model.Labels, time int64, lines float6
 		level: levelOf(metadata), open: t.open,
 	})
 	taken := int64(cap(b.text)) + wordBytes*int64(cap(b.words)) + batchLineBytes*int64(cap(b.lines))
-	grown := taken - b.bytes
-	if grown == 0 {
+	if taken == b.bytes {
 		return nil
 	}
+	if err := b.quota.TakeBytes(taken - b.bytes); err != nil {
+		return err
+	}
 	b.bytes = taken
-	return b.quota.TakeBytes(grown)
+	return nil
 }
 
 // Add mines the lines of a batch, in their order.
