@@ -59,7 +59,7 @@ e2e: ## Compare with real Prometheus servers, collectd, nc, logcli, VictoriaLogs
 	go test -tags '$(TAGS),e2e' -count=1 -timeout 20m ./test/badinput & attacked=$$!; \
 	go test -tags '$(TAGS),e2e' -count=1 -timeout 30m -v ./test/e2e -duration $(DURATION); tested=$$?; \
 	wait $$built && wait $$attacked && exit $$tested
-	go test -tags '$(TAGS),e2e' -count=1 -timeout 10m ./test/reader ./bench
+	go test -tags '$(TAGS),e2e' -count=1 -timeout 10m ./test/reader ./bench ./bench/neighbours
 	go test -tags '$(TAGS),e2e' -count=1 -timeout 15m ./test/kafka
 	go test -tags '$(TAGS),e2e' -count=1 -timeout 15m ./internal/memcache/advise -run TestPrediction
 

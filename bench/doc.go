@@ -5,6 +5,7 @@
 //	report   write the figures into the tables and plots of a page
 //	memory   print a table of the peak of memory of queries
 //	mix      print a table of light and heavy queries of many clients at the same time
+//	tenants  print a table of what one tenant that misbehaves does to 49 others
 //	compare  compare two systems by benchstat
 //	simulate simulate a bucket over a month: objects, requests, money
 //	micro    run the benchmarks of Go packages, here and at a commit

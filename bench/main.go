@@ -13,14 +13,16 @@ import (
 
 // cli is the command line.
 type cli struct {
-	Run      runCmd      `cmd:"" help:"Run loads against Shale and other servers, in turn."`
-	Report   reportCmd   `cmd:"" help:"Write tables and plots of results into docs/benchmarks.md."`
-	Compare  compareCmd  `cmd:"" help:"Compare two systems of results with benchstat."`
-	Memory   memoryCmd   `cmd:"" help:"Print a table of the peak of memory of queries."`
-	Mix      mixCmd      `cmd:"" help:"Print a table of light and heavy queries of many clients at the same time."`
-	Simulate simulateCmd `cmd:"" help:"Simulate a bucket over a month: objects, requests, money."`
-	Micro    microCmd    `cmd:"" help:"Run the benchmarks of Go packages, here and at a commit."`
-	List     listCmd     `cmd:"" help:"List the loads."`
+	Run       runCmd       `cmd:"" help:"Run loads against Shale and other servers, in turn."`
+	Report    reportCmd    `cmd:"" help:"Write tables and plots of results into docs/benchmarks.md."`
+	Compare   compareCmd   `cmd:"" help:"Compare two systems of results with benchstat."`
+	Memory    memoryCmd    `cmd:"" help:"Print a table of the peak of memory of queries."`
+	Mix       mixCmd       `cmd:"" help:"Print a table of light and heavy queries of many clients at the same time."`
+	Tenants   tenantsCmd   `cmd:"" help:"Print a table of what one tenant that misbehaves does to 49 others."`
+	Misbehave misbehaveCmd `cmd:"" hidden:"" help:"Be the tenant that misbehaves."`
+	Simulate  simulateCmd  `cmd:"" help:"Simulate a bucket over a month: objects, requests, money."`
+	Micro     microCmd     `cmd:"" help:"Run the benchmarks of Go packages, here and at a commit."`
+	List      listCmd      `cmd:"" help:"List the loads."`
 }
 
 // streams are the outputs of a subcommand: results and progress.

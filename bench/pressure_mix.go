@@ -1,18 +1,26 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
+	"github.com/shaledb/shale/bench/neighbours"
 	"github.com/shaledb/shale/bench/result"
+	"github.com/shaledb/shale/bench/system"
 )
 
 // mixCmd is bench mix.
@@ -117,4 +125,102 @@ func (c *mixCmd) write(ctx context.Context, p *pressure, args ...string) {
 	one := &trial{settings: p.settings, sys: p.sys, rec: &result.Record{}, dir: p.dir}
 	// The server counts what it refuses, and a load that is cut off at the end has not failed.
 	_, _ = one.load(ctx, c.Duration, append(args, "--duration", c.Duration.String())...)
+}
+
+// tenantsCmd is bench tenants.
+type tenantsCmd struct {
+	pressureFlags `embed:""`
+	Memory        string        `default:"1GiB" help:"Budget of Shale (its --memory)."`
+	Tenants       int           `default:"49" help:"Tenants that behave."`
+	Rounds        int           `default:"3" help:"Rounds of each way; the table has the medians."`
+	Phase         time.Duration `default:"10s" help:"How long each half of a round takes: without and with the tenant that misbehaves."`
+	Ways          []string      `placeholder:"NAME" help:"Only these ways to misbehave."`
+}
+
+// Help returns an example.
+func (*tenantsCmd) Help() string {
+	return `Print what one tenant that misbehaves in eight ways does to 49 others:
+
+    go run ./bench tenants`
+}
+
+// Run prints the table.
+func (c *tenantsCmd) Run(ctx context.Context, out *streams) error {
+	return c.inWork(func(work string) error {
+		// The limits of queries are the defaults again: package system lifts them.
+		c.ShaleFlags = append([]string{"--query.max-samples=50000000", "--query.max-series=2000000", "--max-age=7d", "--max-future=10m"}, c.ShaleFlags...)
+		systems, _, err := c.systems(ctx, work, out.stderr)
+		if err != nil {
+			return err
+		}
+		ways := slices.DeleteFunc(neighbours.Ways(), func(w neighbours.Way) bool { return len(c.Ways) > 0 && !slices.Contains(c.Ways, w.Name) })
+		var errs []error
+		for i, sys := range systems {
+			srv, err := system.Start(ctx, sys, system.Options{Dir: filepath.Join(work, fmt.Sprint("tenants-", i)), Memory: c.Memory})
+			if err != nil {
+				return err
+			}
+			// The clients of the tenants that behave would be on machines of their own.
+			if err := setPriority(-10); err != nil {
+				fmt.Fprintln(out.stderr, "the clients compete with the server for processors:", err)
+			}
+			url := "http://" + srv.HTTP
+			errs = append(errs, neighbours.Run(ctx, neighbours.Options{
+				URL: url, Tenants: c.Tenants, Rounds: c.Rounds, Phase: c.Phase, Ways: ways, Log: out.stderr,
+				Misbehave: func(ctx context.Context, w *neighbours.Way) (map[int]int, error) {
+					return misbehaveApart(ctx, url, w.Name)
+				},
+			}, out.stdout), srv.Alive(), srv.Stop())
+		}
+		return errors.Join(errs...)
+	})
+}
+
+// misbehaveApart runs this program again, as the tenant that misbehaves, until the context ends.
+func misbehaveApart(ctx context.Context, url, way string) (statuses map[int]int, err error) {
+	deadline, _ := ctx.Deadline()
+	program, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(program, "misbehave", way, "--url", url, "--for", time.Until(deadline).String())
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Run(); err != nil {
+		return nil, fmt.Errorf("misbehaving: %w: %s", err, stderr.String())
+	}
+	return statuses, json.Unmarshal(stdout.Bytes(), &statuses)
+}
+
+// setPriority sets the priority of all threads of this process. Further ones inherit it.
+func setPriority(nice int) error {
+	threads, err := os.ReadDir("/proc/self/task")
+	for _, t := range threads {
+		id, parseErr := strconv.Atoi(t.Name())
+		err = errors.Join(err, parseErr, syscall.Setpriority(syscall.PRIO_PROCESS, id, nice))
+	}
+	return err
+}
+
+// misbehaveCmd is bench misbehave, which bench tenants runs.
+type misbehaveCmd struct {
+	Way string        `arg:"" help:"Name of the way."`
+	URL string        `required:"" help:"Of the server."`
+	For time.Duration `required:"" help:"How long."`
+}
+
+// Run misbehaves, and prints the statuses of the responses.
+func (c *misbehaveCmd) Run(ctx context.Context, out *streams) error {
+	if err := setPriority(10); err != nil {
+		return err
+	}
+	ways := neighbours.Ways()
+	i := slices.IndexFunc(ways, func(w neighbours.Way) bool { return strings.EqualFold(w.Name, c.Way) })
+	if i < 0 {
+		return fmt.Errorf("no way %q", c.Way)
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.For)
+	defer cancel()
+	return json.NewEncoder(out.stdout).Encode(ways[i].Misbehave(ctx, c.URL))
 }

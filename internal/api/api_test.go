@@ -17,6 +17,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/pressure"
 )
 
 func gateMetrics() GateMetrics {
@@ -90,6 +91,7 @@ func TestTurnsAreShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const most = 8
 		slots := NewSlots(most)
+		slots.share = pressure.New(most-most/4, most-most/4)
 		g := NewGate(slots, time.Hour, gateMetrics())
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()

@@ -2,9 +2,12 @@ package api
 
 import (
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/shaledb/shale/internal/pressure"
 )
 
 // waitersPerSlot bounds the requests that wait for a turn, and those that wait for memory, since each holds
@@ -18,10 +21,14 @@ const otherTenants = 5 * time.Minute
 //
 // A free turn goes to the waiting tenant that has the fewest. While several tenants send requests, each
 // leaves a quarter of the turns, and of the queue, to the others. So they do not wait until one of its
-// requests ends.
+// requests ends. While goroutines wait long for a processor, each has fewer: at least half as many as there
+// are processors.
 type Slots struct {
 	// Requests that wait for memory are counted apart: they must not keep light ones from waiting for a turn.
 	forMemory waiters
+
+	// share is how many turns a tenant may have while several send requests.
+	share *pressure.Share
 
 	mu       sync.Mutex
 	most     int
@@ -42,7 +49,7 @@ type waiter struct {
 // NewSlots returns n turns, and at least one.
 func NewSlots(n int) *Slots {
 	n = max(n, 1)
-	s := &Slots{most: n, turns: make(map[string]int)}
+	s := &Slots{most: n, turns: make(map[string]int), share: pressure.New(min(runtime.GOMAXPROCS(0)/2, n-n/4), n-n/4)}
 	s.forMemory.most = waitersPerSlot * int64(n)
 	return s
 }
@@ -79,7 +86,8 @@ func (s *Slots) enter(tenant string, most int, hadTurn bool) (w *waiter, err err
 		s.switched = time.Now()
 	}
 	s.seen, s.last = true, tenant
-	if s.taken < s.most && s.leavesRoom(s.turns[tenant], s.most) {
+	s.grantLocked() // the share may have grown
+	if s.taken < s.most && s.mayStart(tenant) {
 		s.start(tenant)
 		return nil, nil
 	}
@@ -91,8 +99,13 @@ func (s *Slots) enter(tenant string, most int, hadTurn bool) (w *waiter, err err
 	return w, nil
 }
 
-// leavesRoom reports whether a tenant that has some of the turns, or of the places in the queue, may have one
-// more. The caller holds mu.
+// mayStart reports whether a tenant may have one more turn. The caller holds mu.
+func (s *Slots) mayStart(tenant string) bool {
+	return !s.sharedLocked() || s.share.Allows(s.turns[tenant])
+}
+
+// leavesRoom reports whether a tenant that has some of the places in the queue may have one more. The caller
+// holds mu.
 func (s *Slots) leavesRoom(has, most int) bool {
 	return has < most-most/4 || !s.sharedLocked()
 }
@@ -130,10 +143,15 @@ func (s *Slots) leave(tenant string) {
 	if s.turns[tenant]--; s.turns[tenant] == 0 {
 		delete(s.turns, tenant)
 	}
-	for s.taken < s.most {
+	s.grantLocked()
+}
+
+// grantLocked gives free turns to those that wait.
+func (s *Slots) grantLocked() {
+	for s.taken < s.most && len(s.queue) > 0 {
 		next := -1
 		for i, w := range s.queue {
-			if s.leavesRoom(s.turns[w.tenant], s.most) && (next < 0 || s.turns[w.tenant] < s.turns[s.queue[next].tenant]) {
+			if s.mayStart(w.tenant) && (next < 0 || s.turns[w.tenant] < s.turns[s.queue[next].tenant]) {
 				next = i
 			}
 		}

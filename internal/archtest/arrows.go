@@ -30,7 +30,6 @@ func rooms() []room {
 	return slices.Concat(countingRooms(), writeRooms(), bucketRooms(), catalogRooms(), partRooms(), headRooms(), loadRooms(), logqlRooms(), graphiteRooms(), moveRooms(), planRooms(), memcacheRooms(), cacheRooms(), peerRooms(), appRooms(), []room{
 		{"model", nil, "model holds the words that all rooms speak; if it knew a room, no room could change alone"},
 		{"heap", nil, "heap is a data structure; it knows no room, not even model"},
-		{"jsonscan", nil, "a scanner of bytes knows no room, not even model"},
 		{"pyregexp", nil, "a pattern matches text, whatever it means"},
 		{"event", nil, "an event is a line with a form; who writes and reads it does not matter"},
 		{"filewatch", nil, "a file changes, whatever it holds"},
@@ -66,6 +65,7 @@ func rooms() []room {
 		{"api", map[string]string{
 			"bill":       "the pipeline refuses queries beyond their budgets, and states bills",
 			"api/answer": "the pipeline keeps answers, and gives them again",
+			"pressure":   "a tenant has fewer turns while queries wait for processors",
 		}, "the part that all dialects share knows no dialect and no language"},
 		{"api/admin", map[string]string{
 			"api": "one pipeline serves the requests of all dialects",

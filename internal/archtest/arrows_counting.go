@@ -3,6 +3,8 @@ package archtest
 // countingRooms returns the rows of what tells tenants what they have.
 func countingRooms() []room {
 	return []room{
+		{"pressure", nil, "how long goroutines wait for a processor does not depend on what they do"},
+		{"jsonscan", nil, "a scanner of bytes knows no room, not even model"},
 		{"sketch", nil, "a count is of names, whatever they name"},
 		{"dayfile", nil, "a document has a day; what it says is for its owner"},
 		{"read/asked", map[string]string{"dayfile": "days are kept in a file"}, "it sees what queries ask for, and no rows"},
