@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -43,6 +44,26 @@ func withPath(text, path string) string {
 	}
 	u.Path = path
 	return u.String()
+}
+
+// loadAccess is what lets a load in, and what reads it back.
+type loadAccess struct {
+	Token     string `placeholder:"TOKEN" help:"Token that the server requires, to write and to read back. Other users of this machine can see it: prefer --token-file."`
+	TokenFile string `name:"token-file" env:"SHALE_TOKEN_FILE" placeholder:"FILE" help:"File with the token."`
+}
+
+// read reads the token.
+func (a *loadAccess) read() error {
+	if a.Token == "" && a.TokenFile != "" {
+		var err error
+		if a.Token, err = client.ReadToken(a.TokenFile); err != nil {
+			return fmt.Errorf("--token-file: %w", err)
+		}
+	}
+	if strings.ContainsAny(a.Token, " \r\n") {
+		return errors.New("--token: expected one token")
+	}
+	return nil
 }
 
 // errVerification makes the process end with status 1; the report shows the differences.
@@ -87,6 +108,7 @@ type loadOutcome struct {
 	Tenant          string      `help:"Tenant to write and read as (X-Scope-OrgID). With several tenants a number is appended."`
 	JSON            bool        `name:"json" help:"Print the summary as JSON."`
 	Quiet           bool        `help:"Show no progress."`
+	loadAccess      `embed:""`
 }
 
 func (o *loadOutcome) progress(p *process) progress.Progress {
@@ -153,15 +175,17 @@ const verifyConcurrency = 8
 
 // readFrom returns the server to read back from, with the patience that a restart needs. hangUp closes its
 // connections.
-func readFrom(url, tenant string) (server *client.Server, hangUp func()) {
+func (a *loadAccess) readFrom(url, tenant string) (server *client.Server, hangUp func()) {
 	transport := &http.Transport{MaxIdleConnsPerHost: verifyConcurrency}
-	return &client.Server{
+	server = &client.Server{
 		URL: url, Tenant: tenant, HTTP: &http.Client{Transport: transport}, Timeout: 2 * time.Minute, Retry: &client.Retry{Patience: time.Minute},
-	}, transport.CloseIdleConnections
+	}
+	server.Bearer(a.Token)
+	return server, transport.CloseIdleConnections
 }
 
 func (o *loadOutcome) verify(ctx context.Context, p *process, state *statefile.State, sentBefore uint64) (*verify.Samples, error) {
-	server, hangUp := readFrom(o.QueryURL, o.Tenant)
+	server, hangUp := o.readFrom(o.QueryURL, o.Tenant)
 	defer hangUp()
 	var compared atomic.Int64
 	v := verify.SampleVerifier{

@@ -38,6 +38,9 @@ type loadGraphiteCmd struct {
 	loadOutcome    `embed:""`
 }
 
+// AfterApply reads the token.
+func (c *loadGraphiteCmd) AfterApply() error { return c.read() }
+
 // Help teaches the command by examples.
 func (*loadGraphiteCmd) Help() string {
 	return `Flush 100,000 metrics every 10 seconds for a minute, then read 1,000 of them back:
@@ -76,7 +79,7 @@ func (c *loadGraphiteCmd) load() *send.Graphite {
 		l.Agents.Spawn = fleet.Spawn{Interval: c.SpawnInterval.Std(), Jitter: c.SpawnJitter.Std(), Flush: c.FlushInterval.Std()}
 	}
 	if c.State != "" || c.Verify > 0 || c.VerifyCounts {
-		l.MetricsURL = c.MetricsURL
+		l.MetricsURL, l.MetricsToken = c.MetricsURL, c.Token
 	}
 	return l
 }

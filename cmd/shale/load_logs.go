@@ -53,12 +53,13 @@ type loadLogsCmd struct {
 	Tenant     string `help:"Tenant to write and read as (X-Scope-OrgID)."`
 	JSON       bool   `name:"json" help:"Print the summary as JSON."`
 	Quiet      bool   `help:"Show no progress."`
+	loadAccess `embed:""`
 }
 
 // AfterApply completes the URL.
 func (c *loadLogsCmd) AfterApply() error {
 	c.URL = withPath(c.URL, "/loki/api/v1/push")
-	return nil
+	return c.read()
 }
 
 // Help teaches the command by examples.
@@ -92,7 +93,7 @@ func (c *loadLogsCmd) load(now time.Time) (*send.Logs, error) {
 			Seed: c.Seed, Streams: c.Streams, Pods: c.Pods, PerNode: c.PerNode, Lines: c.PushLines, Mix: c.Mix, Metadata: c.Metadata,
 			Equal: c.Equal, Late: pace.Lateness(c.Ooo), Twice: c.Dup,
 		},
-		FS: vfs.Default, URL: c.URL, Tenant: c.Tenant, UserAgent: "shale-load/" + version, Format: c.Format, Concurrency: c.Concurrency, Tally: &send.LogsTally{},
+		FS: vfs.Default, URL: c.URL, Tenant: c.Tenant, Token: c.Token, UserAgent: "shale-load/" + version, Format: c.Format, Concurrency: c.Concurrency, Tally: &send.LogsTally{},
 	}
 	if !(c.MB >= 0 && c.MB < 1e9) || !(c.Rate >= 0) {
 		return nil, errors.New("--mb and --rate must not be negative")
@@ -219,7 +220,7 @@ func (c *loadLogsCmd) finish(ctx context.Context, p *process, out *loadOutcome, 
 }
 
 func (c *loadLogsCmd) verify(ctx context.Context, p *process, out *loadOutcome, state *statefile.State) (*verify.Lines, error) {
-	server, hangUp := readFrom(c.QueryURL, c.Tenant)
+	server, hangUp := c.readFrom(c.QueryURL, c.Tenant)
 	defer hangUp()
 	var read atomic.Int64
 	v := verify.LineVerifier{

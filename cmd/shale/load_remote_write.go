@@ -43,7 +43,7 @@ type loadRemoteWriteCmd struct {
 // AfterApply completes the URL.
 func (c *loadRemoteWriteCmd) AfterApply() error {
 	c.URL = withPath(c.URL, "/api/v1/write")
-	return nil
+	return c.read()
 }
 
 // Help teaches the command by examples.
@@ -77,7 +77,7 @@ func (c *loadRemoteWriteCmd) load() *send.RemoteWrite {
 	}
 	return &send.RemoteWrite{
 		Fleet: f, Disorder: fleet.Disorder{Late: pace.Lateness(c.Ooo), Twice: c.Dup},
-		URL: c.URL, Tenant: c.Tenant, UserAgent: "shale-load/" + version, Protocol: c.Protocol, Compression: c.Compression,
+		URL: c.URL, Tenant: c.Tenant, Token: c.Token, UserAgent: "shale-load/" + version, Protocol: c.Protocol, Compression: c.Compression,
 		Batch: c.Batch, Concurrency: c.Concurrency, Emulate: c.Emulate, RetryOn429: c.RetryOn429, Tally: &send.RemoteWriteTally{},
 	}
 }

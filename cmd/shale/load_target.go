@@ -37,7 +37,11 @@ type loadTargetCmd struct {
 	Tenant        string          `help:"Tenant to read as (X-Scope-OrgID)."`
 	JSON          bool            `name:"json" help:"Print the summary as JSON."`
 	Quiet         bool            `help:"Show no progress."`
+	loadAccess    `embed:""`
 }
+
+// AfterApply reads the token.
+func (c *loadTargetCmd) AfterApply() error { return c.read() }
 
 // Help teaches the command by examples.
 func (*loadTargetCmd) Help() string {
@@ -130,7 +134,7 @@ func (c *loadTargetCmd) verify(ctx context.Context, p *process, t *target.Target
 		return usageError{errors.New("--verify-from must be before --verify-until")}
 	}
 	var compared atomic.Int64
-	server, hangUp := readFrom(c.QueryURL, c.Tenant)
+	server, hangUp := c.readFrom(c.QueryURL, c.Tenant)
 	defer hangUp()
 	v := verify.ScrapeVerifier{
 		Server: server, Fleet: t.Fleet, Epoch: t.Epoch, Series: c.Verify, Draw: c.VerifyDraw, Over: c.VerifyOver,

@@ -58,17 +58,34 @@ func (s *Server) authorize(file string) error {
 	if file == "" {
 		return nil
 	}
+	token, err := ReadToken(file)
+	if err != nil {
+		return err
+	}
+	s.Bearer(token)
+	return nil
+}
+
+// ReadToken returns the token in a file.
+func ReadToken(file string) (string, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
-		return invalid(err)
+		return "", invalid(err)
 	}
 	token := string(bytes.TrimSpace(text))
 	if token == "" || strings.ContainsAny(token, " \r\n") {
-		return invalid(fmt.Errorf("expected one token in %s", file))
+		return "", invalid(fmt.Errorf("expected one token in %s", file))
+	}
+	return token, nil
+}
+
+// Bearer sends a token with every request. An empty one is not sent.
+func (s *Server) Bearer(token string) {
+	if token == "" {
+		return
 	}
 	if s.Header == nil {
 		s.Header = http.Header{}
 	}
 	s.Header.Set("Authorization", "Bearer "+token)
-	return nil
 }

@@ -26,6 +26,7 @@ const patience = 2 * time.Minute
 type door struct {
 	*server
 	dir, ca, cert, key, tokens string
+	more                       string // of the file of tokens
 	client                     *http.Client
 	graphiteTLS                string
 	agent                      tls.Certificate
@@ -35,18 +36,19 @@ type door struct {
 func (d *door) put(t *testing.T, revoked bool) {
 	t.Helper()
 	text := fmt.Sprintf("tokens:\n- {name: reader, sha256: %s, tenants: ['*'], rights: [read]}\n- {name: writer, sha256: %s, tenants: [team-a], rights: [write]}\n"+
-		"- {name: old, sha256: %s, tenants: [team-a], rights: [write], expires: '2020-01-01T00:00:00Z'}\n",
-		auth.Sum("shale_reader"), auth.Sum("shale_writer"), auth.Sum("shale_old"))
+		"- {name: loader, sha256: %s, tenants: [team-a], rights: [read, write]}\n- {name: old, sha256: %s, tenants: [team-a], rights: [write], expires: '2020-01-01T00:00:00Z'}\n",
+		auth.Sum("shale_reader"), auth.Sum("shale_writer"), auth.Sum("shale_loader"), auth.Sum("shale_old"))
 	if !revoked {
 		text += fmt.Sprintf("- {name: gone, sha256: %s, tenants: [team-a], rights: [write]}\n", auth.Sum("shale_gone"))
 	}
-	writeFile(t, d.tokens, text+"clients: [{name: agent, san: 'dns:agent.example', tenants: [team-b], rights: [write]}]\n")
+	writeFile(t, d.tokens, text+"clients: [{name: agent, san: 'dns:agent.example', tenants: [team-b], rights: [write]}]\n"+d.more)
 }
 
-func openDoor(t *testing.T) *door {
+// openDoor starts the server. More is added to its file of tokens.
+func openDoor(t *testing.T, more string) *door {
 	t.Helper()
 	dir := t.TempDir()
-	d := &door{server: newServer(t, dir), dir: dir, tokens: filepath.Join(dir, "keys.yaml"), graphiteTLS: freeAddr(t)}
+	d := &door{server: newServer(t, dir), dir: dir, tokens: filepath.Join(dir, "keys.yaml"), graphiteTLS: freeAddr(t), more: more}
 	d.servers, d.clients = certstest.New(t, "servers"), certstest.New(t, "clients")
 	cert, key := d.servers.Server(t, "shale").Write(t, dir, "server")
 	d.ca = certstest.File(t, dir, "ca.pem", d.servers.PEM())
@@ -130,7 +132,7 @@ func TestDoor(t *testing.T) {
 	if *serverKind != "shale" {
 		t.Skip("it is about tokens")
 	}
-	d := openDoor(t)
+	d := openDoor(t, "")
 	tlsOnly := "  tls_config: {ca_file: " + d.ca + "}\n"
 	withCert := "  tls_config: {ca_file: " + d.ca + ", cert_file: " + d.cert + ", key_file: " + d.key + "}\n"
 	bearer := func(token string) string { return "  authorization: {credentials: " + token + "}\n" + tlsOnly }

@@ -27,6 +27,8 @@ type Graphite struct {
 	Smooth bool
 	// MetricsURL is the page with the server's counter of received points. Empty: it is not read.
 	MetricsURL string
+	// MetricsToken is the token that this page requires; none if empty.
+	MetricsToken string
 	// State, if set, records the readings of the counter.
 	State *statefile.Writer
 	Tally *tally.Tally
@@ -75,7 +77,7 @@ func (l *Graphite) Run(ctx context.Context) (*statefile.State, *GraphiteReport, 
 		return nil, nil, err
 	}
 	state := statefile.New(l.Header())
-	watch := newWatch(l.MetricsURL, l.State, &state.Trail, l.Tally)
+	watch := newWatch(l.MetricsURL, l.MetricsToken, l.State, &state.Trail, l.Tally)
 	watch.look(ctx)
 	began, cpu := time.Now(), tally.UsedCPU()
 	open, cancel := l.Schedule.Within(ctx)

@@ -27,6 +27,7 @@ type Logs struct {
 	FS          vfs.FS // of the files
 	URL         string
 	Tenant      string // to write as; none if empty
+	Token       string // that the server requires; none if empty
 	UserAgent   string
 	Format      wire.PushFormat
 	Concurrency int
@@ -46,7 +47,7 @@ func (l *Logs) Check() error {
 		return err
 	}
 	switch {
-	case strings.ContainsAny(l.Tenant+l.UserAgent, "\r\n"):
+	case strings.ContainsAny(l.Tenant+l.Token+l.UserAgent, "\r\n"):
 		return fmt.Errorf("%w: load: tenant %q: a header cannot have line breaks", model.ErrInvalid, l.Tenant)
 	case l.Concurrency < 1:
 		return fmt.Errorf("%w: load: concurrency must be at least 1", model.ErrInvalid)
@@ -82,7 +83,7 @@ func (l *Logs) Run(ctx context.Context) (*statefile.State, *LogsReport, error) {
 		w.Files = files
 		s := &logSender{
 			load: l, acks: state.Acks, first: i, body: wire.NewPushes(w, l.Format),
-			post: newPoster(endpoint, l.UserAgent, l.Format.Header()), backoff: backoff{Emulation: Prometheus, seed: l.Logs.Seed + uint64(i)},
+			post: newPoster(endpoint, l.UserAgent, l.Token, l.Format.Header()), backoff: backoff{Emulation: Prometheus, seed: l.Logs.Seed + uint64(i)},
 		}
 		wg.Go(func() { s.run(ctx, open) })
 	}

@@ -38,9 +38,12 @@ type response struct {
 }
 
 // newPoster takes the header lines that describe bodies, each with its line break.
-func newPoster(u *url.URL, userAgent, bodies string) *poster {
+func newPoster(u *url.URL, userAgent, token, bodies string) *poster {
 	p := &poster{url: u, in: bufio.NewReader(nil)}
 	p.common = "POST " + u.RequestURI() + " HTTP/1.1\r\nHost: " + u.Host + "\r\nUser-Agent: " + userAgent + "\r\n"
+	if token != "" {
+		p.common += "Authorization: Bearer " + token + "\r\n"
+	}
 	p.describe(bodies)
 	return p
 }

@@ -25,7 +25,9 @@ type RemoteWrite struct {
 	Schedule pace.Schedule
 	URL      string
 	// Tenant to write as; none if empty. With several tenants, a number follows.
-	Tenant      string
+	Tenant string
+	// Token that the server requires; none if empty.
+	Token       string
 	UserAgent   string
 	Protocol    wire.Protocol
 	Compression wire.Compression
@@ -54,7 +56,7 @@ func (l *RemoteWrite) Check() error {
 		return err
 	}
 	switch f := &l.Fleet; {
-	case strings.ContainsAny(l.Tenant+l.UserAgent, "\r\n"):
+	case strings.ContainsAny(l.Tenant+l.Token+l.UserAgent, "\r\n"):
 		return fmt.Errorf("%w: load: tenant %q: a header cannot have line breaks", model.ErrInvalid, l.Tenant)
 	case l.Batch < 1 || l.Concurrency < 1:
 		return fmt.Errorf("%w: load: batch and concurrency must be at least 1", model.ErrInvalid)

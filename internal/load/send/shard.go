@@ -26,7 +26,7 @@ type shard struct {
 func newShard(l *RemoteWrite, first int, acks *statefile.Acks, endpoint *url.URL) *shard {
 	s := &shard{
 		load: l, acks: acks, first: first, body: wire.NewRequests(l.Encoding()), zip: l.Compression,
-		post:    newPoster(endpoint, l.UserAgent, headers(l.Protocol, l.Compression, l.Emulate)),
+		post:    newPoster(endpoint, l.UserAgent, l.Token, headers(l.Protocol, l.Compression, l.Emulate)),
 		backoff: backoff{Emulation: l.Emulate, seed: l.Fleet.Seed + uint64(first)},
 	}
 	if l.Fleet.Metadata && l.Protocol == wire.V1 {

@@ -31,12 +31,14 @@ type watch struct {
 	life   float64
 }
 
-func newWatch(url string, state *statefile.Writer, trail *statefile.Trail, tally *tally.Tally) *watch {
-	return &watch{
+func newWatch(url, token string, state *statefile.Writer, trail *statefile.Trail, tally *tally.Tally) *watch {
+	w := &watch{
 		url: url, state: state, trail: trail, tally: tally,
 		// A connection of its own for each look: one kept open would outlive the server and spoil the next look.
 		server: &client.Server{URL: url, HTTP: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}, Timeout: 5 * time.Second},
 	}
+	w.server.Bearer(token)
+	return w
 }
 
 // run looks once a second.
