@@ -10,6 +10,7 @@ import (
 	"github.com/shaledb/shale/internal/api"
 	"github.com/shaledb/shale/internal/api/loki"
 	"github.com/shaledb/shale/internal/app/disk"
+	"github.com/shaledb/shale/internal/app/peers"
 	"github.com/shaledb/shale/internal/app/progress"
 	"github.com/shaledb/shale/internal/bucket/location"
 	"github.com/shaledb/shale/internal/cache/ram"
@@ -78,9 +79,9 @@ func openQuery(ctx context.Context, n *node) (_ role, err error) {
 	}); err != nil {
 		return nil, err
 	}
-	q.remote = remote.New(remote.Options{
-		Peers: n.config.Roles.IngesterList(), Log: q.progress, Registerer: n.registry,
-	})
+	if q.remote, err = peers.Open(&q.c.Roles, q.progress, n.registry); err != nil {
+		return nil, err
+	}
 	e.usage = openUsage(e)
 	err = e.openSources(n.seed, memoryOf(n.config), func(*ram.Cache) read.Source { return q.remote })
 	if err != nil {
@@ -130,26 +131,10 @@ func (q *queryRole) options() (EngineOptions, error) {
 // others.
 func (q *queryRole) ready() error { return nil }
 
-// strongHeader asks for answers with everything that was acknowledged before the request, by Mimir's name.
-const strongHeader = "X-Read-Consistency"
-
-// strongMux passes what the header says on to the source.
-type strongMux struct{ api.Mux }
-
-// Handle is [api.Mux.Handle].
-func (m strongMux) Handle(pattern string, h http.Handler) {
-	m.Mux.Handle(pattern, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get(strongHeader) == "strong" {
-			r = r.WithContext(remote.Strong(r.Context()))
-		}
-		h.ServeHTTP(w, r)
-	}))
-}
-
 // mount is [role.mount].
 func (q *queryRole) mount(mux api.Mux) error {
 	n := q.n
-	mux = strongMux{mux}
+	mux = peers.Strong(mux)
 	shared := n.servers.mountProm(q.c, q.engine, mux, n.registry, n.log)
 	n.servers.http.stopPatterns = func() {}
 	if err := n.servers.mountLogsAndGraphite(q.c, q.engine, nil, shared, mux, n.registry, n.log); err != nil {

@@ -23,6 +23,11 @@ func appRooms() []room {
 			"store/topics":  "a key has a partition",
 			"write":         "it is a write path",
 		}, "a gateway takes batches to Kafka; receivers are mounted by app"},
+		{"app/peers", map[string]string{
+			"api":         "endpoints are wrapped before they are mounted",
+			"config":      "settings name the others",
+			"read/remote": "its source asks the others",
+		}, "a token and a certificate let a process in, whatever it asks"},
 		{"app/progress", map[string]string{
 			"bucket":        "it says which topics carry writes",
 			"journal/kafka": "brokers say where partitions end",

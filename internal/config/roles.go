@@ -26,6 +26,9 @@ const partitionsSetting = "kafka.partitions"
 type Roles struct {
 	Partitions   string        `name:"kafka.partitions" default:"" placeholder:"N-M,..." help:"Partitions of kafka.topic that this process ingests, such as 0-7 or 0,2,4-7: each belongs to one process with the role ingest. Other roles do not use it."`
 	Ingesters    string        `name:"ingesters" default:"" placeholder:"HOST:PORT,..." help:"Where the role query asks for what is not in the bucket yet: http-listen of each process with the role ingest, separated by commas. dns+HOST:PORT stands for all addresses of a name."`
+	PeerToken    string        `name:"ingesters-token-file" default:"" placeholder:"FILE" help:"File whose first line is the token that the role query sends to ingesters. They must give it the right peer. It is read again within 10 s. Empty: none."`
+	PeerTLS      Switch        `name:"ingesters-tls" default:"off" placeholder:"on|off" help:"Use HTTPS for requests to ingesters."`
+	PeerCA       string        `name:"ingesters-tls-ca-file" default:"" placeholder:"FILE" help:"Certificates in PEM of the authorities that the certificates of ingesters are checked against. Empty: those of the system."`
 	ShipEvery    time.Duration `name:"ship-every" type:"time" default:"10m" placeholder:"TIME" min:"1s" max:"1h" help:"How often the role ingest takes all rows of a partition to the bucket. After the loss of its disk, the next owner reads the rows of this time from Kafka again."`
 	ShipAtStop   Switch        `name:"ship-at-stop" default:"off" placeholder:"on|off" help:"Take all rows to the bucket when a process with the role all stops, so that roles on other machines can go on from the bucket. The stop takes longer, and blocks are smaller."`
 	Gateways     int           `name:"gateways" type:"count" default:"1" placeholder:"N" min:"1" max:"10000" help:"How many processes with the role gateway share the writes. Each grants a tenant its part of the limits on rates."`
@@ -90,6 +93,12 @@ func rolesRules() []rule {
 				if err := peerAddress(a); err != nil {
 					return err
 				}
+			}
+			return nil
+		}},
+		{"ingesters-tls-ca-file", func(c *Config) error {
+			if c.Roles.PeerCA != "" && !c.Roles.PeerTLS.On() {
+				return fmt.Errorf("%s would not be used: ingesters-tls is off", c.Roles.PeerCA)
 			}
 			return nil
 		}},

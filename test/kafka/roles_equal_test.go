@@ -3,6 +3,7 @@
 package kafka
 
 import (
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -19,6 +20,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/prometheus/prompb"
 
+	"github.com/shaledb/shale/internal/auth"
+	"github.com/shaledb/shale/internal/auth/certstest"
 	"github.com/shaledb/shale/test/ports"
 )
 
@@ -41,11 +44,24 @@ func install(t *testing.T, broker *Broker, topic string) *installation {
 	in.gateways = []*process{
 		in.process(t, "gateway", "--gateways", "2"), in.process(t, "gateway", "--gateways", "2", "--graphite-listen", in.graphite),
 	}
+	// Ingesters let only query processes in.
+	const token = "shale_peer_of_the_test"
+	dir := t.TempDir()
+	tokens := certstest.File(t, dir, "tokens.yaml", fmt.Appendf(nil, "tokens: [{name: query, sha256: %s, tenants: [none], rights: [peer]}]\n", auth.Sum(token)))
+	servers := certstest.New(t, "servers")
+	cert, key := servers.Server(t, "ingester").Write(t, dir, "ingester")
+	guarded := []string{"--auth.tokens", tokens, "--tls.cert-file", cert, "--tls.key-file", key}
 	in.ingesters = []*process{
-		in.process(t, "ingest", "--kafka.partitions", "0,3", "--ship-every", "5s"), in.process(t, "ingest", "--kafka.partitions", "1-2", "--ship-every", "1h"),
+		in.process(t, "ingest", append(guarded, "--kafka.partitions", "0,3", "--ship-every", "5s")...), in.process(t, "ingest", append(guarded, "--kafka.partitions", "1-2", "--ship-every", "1h")...),
 	}
-	peers := in.ingesters[0].addr + "," + in.ingesters[1].addr
-	in.queries = []*process{in.process(t, "query", "--ingesters", peers), in.process(t, "query,compact", "--ingesters", peers)}
+	for _, p := range in.ingesters {
+		p.client = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: servers.Pool()}}}
+	}
+	asks := []string{
+		"--ingesters", in.ingesters[0].addr + "," + in.ingesters[1].addr, "--ingesters-token-file", certstest.File(t, dir, "token", []byte(token)),
+		"--ingesters-tls", "on", "--ingesters-tls-ca-file", certstest.File(t, dir, "ca.pem", servers.PEM()),
+	}
+	in.queries = []*process{in.process(t, "query", asks...), in.process(t, "query,compact", asks...)}
 	for _, p := range slices.Concat(in.gateways, in.ingesters, in.queries) {
 		p.start()
 	}

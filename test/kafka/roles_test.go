@@ -32,6 +32,8 @@ type process struct {
 	log   *os.File
 	cmd   *exec.Cmd
 	ended chan error
+	// client asks over TLS; nil: the process speaks none.
+	client *http.Client
 }
 
 // newProcess describes a process with the flags of its role. It does not run yet.
@@ -111,14 +113,18 @@ func (p *process) stop() {
 
 // get asks for a path, with pairs of a header and its value.
 func (p *process) get(path string, headers ...string) (status int, body string) {
-	r, err := http.NewRequest(http.MethodGet, "http://"+p.addr+path, nil)
+	scheme, client := "http://", http.DefaultClient
+	if p.client != nil {
+		scheme, client = "https://", p.client
+	}
+	r, err := http.NewRequest(http.MethodGet, scheme+p.addr+path, nil)
 	if err != nil {
 		p.t.Fatal(err)
 	}
 	for i := 0; i < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
 	}
-	resp, err := http.DefaultClient.Do(r)
+	resp, err := client.Do(r)
 	if err != nil {
 		return 0, err.Error()
 	}
