@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"runtime"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,6 +18,7 @@ import (
 	"github.com/shaledb/shale/internal/read/graphite/policy"
 	"github.com/shaledb/shale/internal/store/catalog"
 	"github.com/shaledb/shale/internal/store/deletion"
+	"github.com/shaledb/shale/internal/store/retention"
 )
 
 // aloneDays is how many days the points of newAlone span.
@@ -192,13 +195,16 @@ func TestLongerRetention(t *testing.T) {
 	must(t, s.push("b", model.LabelsOf("__name__", "coarse.sum"), s.now, 1))
 	s.compact(t)
 	want := s.hours(t, "coarse.sum", begin)
-	for _, keep := range []time.Duration{2 * day, 30 * day, time.Hour, 100 * day, 2 * day} {
-		s.Engine.o.Retention = keeping(keep)
+	const some = `[{tenant: b, keep: 1h}, {signal: logs, keep: 1h}, {match: '{__name__="coarse.a"}', keep: 3d}]`
+	for i, rules := range []*retention.Rules{
+		keeping(2 * day), keeping(30 * day), rulesOf(t, 2*day, some), rulesOf(t, 30*day, some), keeping(time.Hour), rulesOf(t, 0, some), keeping(100 * day), keeping(2 * day),
+	} {
+		s.Engine.o.Retention = rules
 		s.expire(t)
 		s.now += int64(time.Hour)
 		s.compact(t)
 		if got := s.hours(t, "coarse.sum", begin); fmt.Sprint(got) != fmt.Sprint(want) {
-			t.Errorf("retention %s: %v, want %v", keep, got, want)
+			t.Errorf("rules %d: %v, want %v", i, got, want)
 		}
 	}
 	must(t, s.Close())
@@ -285,4 +291,62 @@ func TestRollupCrash(t *testing.T) {
 	if cuts < 100/racetest.Fewer {
 		t.Errorf("only %d steps", cuts)
 	}
+}
+
+// TestRendersDuringCompaction draws all the time while blocks are merged, rollups made and made again, and
+// points expire: every render succeeds and shows the same values.
+func TestRendersDuringCompaction(t *testing.T) {
+	s, begin := newAlone(t, nil)
+	targets := []string{"coarse.sum", "coarse.a", "coarse.last"}
+	want := map[string]string{}
+	for _, name := range targets {
+		want[name] = fmt.Sprint(s.hours(t, name, begin))
+	}
+	var renders atomic.Int64
+	stop, done := make(chan struct{}), make(chan error, 1)
+	go func() {
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
+				done <- nil
+				return
+			default:
+			}
+			name, from := targets[i%len(targets)], begin/int64(time.Second)
+			list, _, err := s.renders(true, from-1, from+aloneDays*86400, name)
+			if err == nil && (len(list) != 1 || fmt.Sprint(list[0].Values) != want[name]) {
+				err = fmt.Errorf("%s has %v, want %s", name, list, want[name])
+			}
+			if err != nil {
+				done <- err
+				return
+			}
+			renders.Add(1)
+		}
+	}()
+	// between waits for a render, so that each state is drawn.
+	between := func() {
+		for n := renders.Load(); renders.Load() < n+2 && len(done) == 0; {
+			runtime.Gosched()
+		}
+	}
+	for round := range 4 {
+		between()
+		s.compact(t)
+		between()
+		// A point that is there already, sent again, lets the day be merged and its rollups be made again.
+		must(t, s.push("a", model.LabelsOf("__name__", "coarse.a"), begin+int64(aloneDays*day)-int64(time.Minute), aloneDays*1440-1))
+		must(t, s.Ship())
+		between()
+		if round == 2 {
+			s.expire(t)
+		}
+	}
+	close(stop)
+	must(t, <-done)
+	if s.countAlone() == 0 {
+		t.Error("no points have expired")
+	}
+	t.Logf("%d renders", renders.Load())
+	must(t, s.Close())
 }

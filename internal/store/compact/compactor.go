@@ -261,7 +261,7 @@ func (c *Compactor) mayMerge(b *catalog.Block, tried map[string]bool) bool {
 // next returns the next merge, or nil, and the number of blocks that wait for a due merge.
 func (c *Compactor) next(blocks []catalog.Block, tried map[string]bool) (first *job, backlog int) {
 	for _, live := range bySignal(blocks) {
-		p := &planner{o: &c.o, now: c.o.Now(), live: live, deletions: c.known, rollups: c.o.Rollups() != nil && live[0].Signal == model.Metrics, may: func(b *catalog.Block) bool { return c.mayMerge(b, tried) }}
+		p := &planner{o: &c.o, now: c.o.Now(), live: live, deletions: c.known, rollups: c.rollups() != nil && live[0].Signal == model.Metrics, may: func(b *catalog.Block) bool { return c.mayMerge(b, tried) }}
 		j, n := p.next()
 		if backlog += n; first == nil {
 			first = j

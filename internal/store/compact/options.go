@@ -128,9 +128,6 @@ func (o *Options) setDefaults() error {
 	set(&o.Garbage.DeletionGrace, 24*time.Hour)
 	set(&o.maxSeries, maxBlockSeries)
 	set(&o.firstPause, firstPause)
-	if o.Rollups == nil {
-		o.Rollups = func() *Rollups { return nil }
-	}
 	if o.Room == nil {
 		o.Room = func(int64) (func(), error) { return func() {}, nil }
 	}

@@ -26,6 +26,14 @@ type Rollups struct {
 	Keep func(step int64) time.Duration
 }
 
+// rollups returns the rules of now, or nil.
+func (c *Compactor) rollups() *Rollups {
+	if c.o.Rollups == nil {
+		return nil
+	}
+	return c.o.Rollups()
+}
+
 // maxSteps bounds the lengths of slots in one block, each of which has a writer of its own.
 const maxSteps = 16
 
@@ -70,7 +78,7 @@ func (c *Compactor) rollAll(ctx context.Context, res *Result) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	rules := c.o.Rollups()
+	rules := c.rollups()
 	if s := c.o.Catalog.State(); rules == nil && len(s.Rollups)+len(s.Dead) == 0 {
 		return nil
 	}
@@ -326,7 +334,7 @@ const rollupGrace = 7 * 24 * time.Hour
 // and the rollups of it were made. It waits up to a week for them, and for a merge with rows that came late.
 // Rollups that are alone have the time that their rules give them.
 func (c *Compactor) Expired(r *retention.Rules, b *catalog.Block, now int64) bool {
-	rules := c.o.Rollups()
+	rules := c.rollups()
 	if b.Resolution > 0 {
 		return rules != nil && b.Newest() < retention.Before(now, rules.Keep(b.Resolution/int64(time.Second)))
 	}
