@@ -281,6 +281,17 @@ func shownElsewhere() map[string]string {
 	}
 }
 
+// fates are what senders do with a refused write, as TestFates of test/e2e finds.
+func fates(limit string, status int) (prometheus, otel string) {
+	switch {
+	case strings.HasPrefix(limit, "query."):
+		return "", ""
+	case status == http.StatusTooManyRequests:
+		return "drops it, or repeats it with `retry_on_http_429`", "repeats it"
+	}
+	return "drops it", "drops it"
+}
+
 // TestEveryLimitHasARow: each setting that is a limit is hit by TestEveryLimitAnswers or named as shown
 // elsewhere, and docs/limits.md has its row.
 func TestEveryLimitHasARow(t *testing.T) {
@@ -298,7 +309,7 @@ func TestEveryLimitHasARow(t *testing.T) {
 		}
 	}
 	var table strings.Builder
-	table.WriteString("| limit of a tenant | default | how to hit it | answer | with the text | counted by |\n|---|---|---|---|---|---|\n")
+	table.WriteString("| limit of a tenant | default | how to hit it | answer | with the text | counted by | Prometheus | OpenTelemetry SDK |\n|---|---|---|---|---|---|---|---|\n")
 	for _, name := range slices.Sorted(maps.Keys(cases)) {
 		c := cases[name]
 		standard, known := defaults[name]
@@ -312,7 +323,8 @@ func TestEveryLimitHasARow(t *testing.T) {
 		for _, m := range strings.Split(c.metric, ", ") {
 			counted = append(counted, "`"+m+"`")
 		}
-		fmt.Fprintf(&table, "| `%s` | %s | %s | %d | `%s` | %s |\n", name, standard, c.hit, c.status, c.text, strings.Join(counted, ", "))
+		prometheus, otel := fates(name, c.status)
+		fmt.Fprintf(&table, "| `%s` | %s | %s | %d | `%s` | %s | %s | %s |\n", name, standard, c.hit, c.status, c.text, strings.Join(counted, ", "), prometheus, otel)
 	}
 	path := filepath.Join("..", "..", "docs", "limits.md")
 	doc, err := os.ReadFile(path)
