@@ -219,8 +219,8 @@ func pushRound(gateway *process, at time.Time, round, series int) {
 }
 
 // A gateway writes to Kafka and sends the labels of a series once. Two processes with the role ingest take
-// halves of the partitions to the bucket. One is killed and loses its disk, the other is stopped and started.
-// A server over the bucket then has every row once.
+// halves of the partitions to the bucket. One is killed and loses its disk, the other is stopped and started,
+// and once both lose their disks. A server over the bucket then has every row once.
 func testIngestRole(t *testing.T, broker *Broker) {
 	c := newCluster(t, broker, "roles", 4)
 	gateway := c.process(t, "gateway")
@@ -240,6 +240,15 @@ func testIngestRole(t *testing.T, broker *Broker) {
 				t.Fatal(err)
 			}
 			low.start()
+		case round == 120: // all disks at once
+			for _, p := range []*process{low, high} {
+				p.kill()
+				if err := os.RemoveAll(p.dir); err != nil {
+					t.Fatal(err)
+				}
+			}
+			low.start()
+			high.start()
 		case round%100 == 99:
 			high.stop()
 			high.start()
