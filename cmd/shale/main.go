@@ -25,6 +25,7 @@ import (
 	"github.com/shaledb/shale/internal/load/progress"
 	"github.com/shaledb/shale/internal/memcache/commands"
 	"github.com/shaledb/shale/internal/move/carbonexplain"
+	"github.com/shaledb/shale/internal/plan/roles"
 	"github.com/shaledb/shale/internal/plan/simulate"
 	"github.com/shaledb/shale/internal/terminal"
 )
@@ -62,7 +63,20 @@ type cli struct {
 
 // planCmd answers questions before there is a server.
 type planCmd struct {
-	Cache planCacheCmd `cmd:"" help:"Simulate caches of several sizes and policies, and plan the cluster."`
+	Cache   planCacheCmd   `cmd:"" help:"Simulate caches of several sizes and policies, and plan the cluster."`
+	Cluster planClusterCmd `cmd:"" help:"Say how many machines roles on Kafka need for a load, and what it costs."`
+}
+
+type planClusterCmd struct {
+	roles.Command `embed:""`
+}
+
+// Run prints the plan.
+func (c *planClusterCmd) Run(p *process) error {
+	if err := c.Check(); err != nil {
+		return usageError{err}
+	}
+	return c.Print(p.stdout)
 }
 
 type planCacheCmd struct {

@@ -16,6 +16,12 @@ func planRooms() []room {
 			"plan/evict": "requests go to a cache under a policy",
 		}, "a replay counts, and does not judge"},
 		{"plan/cluster", nil, "nodes and prices do not depend on how a need was found"},
+		{"plan/roles", map[string]string{
+			"config":       "flags have sizes",
+			"plan/cluster": "requests to a bucket have prices",
+			"plot":         "numbers are written as in charts",
+			"terminal":     "the plan is a table",
+		}, "machines follow from loads and from what work costs; no server is asked"},
 		{"plan/study", map[string]string{
 			"plan/trace":   "a study is about a trace",
 			"plan/replay":  "the trace is replayed",
