@@ -151,7 +151,7 @@ func (r *ingestRole) mount(mux api.Mux) error {
 	h := peer.New(peer.Options{
 		Partitions: r.partitions, MaxTime: c.Query.Timeout, Registerer: r.n.registry,
 		Quota: func(tenant string) *model.Quota {
-			return &model.Quota{Tenant: tenant, MaxBytes: c.Query.MaxBytes, Pool: r.pool}
+			return &model.Quota{Tenant: tenant, MaxBytes: r.n.tenants.queries(tenant).MaxBytes, Pool: r.pool}
 		},
 	})
 	bounded := http.HandlerFunc(func(w http.ResponseWriter, hr *http.Request) {

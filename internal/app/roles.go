@@ -108,7 +108,8 @@ func runRoles(ctx context.Context, n *node, ready *readiness) (err error) {
 	return errors.Join(err, n.servers.drain())
 }
 
-// elsewhere answers for endpoints that only other roles have. The status is one for which senders send again.
+// elsewhere answers for endpoints that only other roles have. To writes it answers 503, after which all
+// senders send again: OpenTelemetry drops after 501.
 func elsewhere(m *guardedMux) {
 	has := map[string]bool{}
 	for _, row := range m.mounted {
@@ -125,6 +126,11 @@ func elsewhere(m *guardedMux) {
 			text = fmt.Sprintf("this process does not serve %s; if any role does, it is %s", row, r)
 		}
 		m.Handle(row, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			if right == auth.Write {
+				w.Header().Set("Retry-After", "10")
+				http.Error(w, text, http.StatusServiceUnavailable)
+				return
+			}
 			http.Error(w, text, http.StatusNotImplemented)
 		}))
 	}

@@ -208,7 +208,7 @@ func (p *Partition) apply(ctx context.Context, r *kafka.Record) error {
 		return has
 	})
 	if len(missing) > 0 { // seldom: the known set is full
-		if missing, err = p.head.Unlabelled(ctx, b, missing); err != nil {
+		if missing, err = p.head.Label(ctx, b, missing); err != nil {
 			return err
 		}
 	}
@@ -250,17 +250,26 @@ func (p *Partition) Run(ctx context.Context) error {
 				return
 			case <-tick.C:
 			}
-			if err := p.Ship(reading); err != nil && p.overtaken.Err() == nil && reading.Err() == nil {
+			err := p.Ship(reading)
+			if errors.Is(err, model.ErrCorrupt) {
+				stop(err) // no later ship will succeed, and another head reads the rows from Kafka again
+				return
+			}
+			if err != nil && p.overtaken.Err() == nil && reading.Err() == nil {
 				p.o.Logger.Error("cannot ship a partition; trying again later", "partition", p.o.Partition, "err", err)
 			}
 		}
 	})
 	err := p.read(reading)
+	damage := context.Cause(reading)
 	stop(nil)
 	p.head.Rest() // a ship in the background would keep the last one waiting, for as long as the bucket is away
 	ships.Wait()
 	if p.overtaken.Err() != nil {
 		return context.Cause(p.overtaken)
+	}
+	if errors.Is(damage, model.ErrCorrupt) {
+		return damage
 	}
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.o.Drain)
 	defer cancel()

@@ -171,8 +171,9 @@ func (l *Log) ask(ctx context.Context) error {
 	return nil
 }
 
-// endsFor is for how long an answer of Kafka counts.
-const endsFor = 5 * time.Second
+// endsFor is for how long an answer of Kafka counts: without a holder of a partition, what was acknowledged
+// since would be missed.
+const endsFor = 2 * time.Second
 
 // Journals is [remote.Log.Journals]. If Kafka does not answer, the ends are not known, and only what needs
 // them is refused.

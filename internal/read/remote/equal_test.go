@@ -263,7 +263,7 @@ func dump(q *read.Querier, of *model.Request) (string, error) {
 	return out.String(), nil
 }
 
-func dumpText(ctx context.Context, out *strings.Builder, q *read.Querier, req *model.Request) error {
+func dumpText(ctx context.Context, all *strings.Builder, q *read.Querier, req *model.Request) error {
 	set, err := q.SelectText(ctx, req)
 	if err != nil {
 		return err
@@ -273,39 +273,45 @@ func dumpText(ctx context.Context, out *strings.Builder, q *read.Querier, req *m
 		if chunks, err = set.Chunks(ctx, chunks[:0]); err != nil {
 			return errors.Join(err, set.Close())
 		}
-		fmt.Fprintf(out, "%s %s\n", set.Key(), set.Labels())
+		var out strings.Builder
+		wanted := false
+		fmt.Fprintf(&out, "%s %s\n", set.Key(), set.Labels())
 		for _, c := range chunks {
 			skip, err := c.Page.Skip(ctx)
 			if err != nil {
 				return errors.Join(err, set.Close())
 			}
-			fmt.Fprintf(out, "\t%v %d %d %d %v\n", c.TimeRange, c.Rows, c.Bytes, c.Order, skip)
+			wanted = wanted || !skip
+			fmt.Fprintf(&out, "\t%v %d %d %d %v\n", c.TimeRange, c.Rows, c.Bytes, c.Order, skip)
 			for _, want := range []model.TextWant{0, model.WantLengths, model.WantMetadata, model.WantLines, model.WantLines | model.WantMetadata} {
 				var rows model.TextRows
 				if err := c.Page.ReadText(ctx, c.Index, want, &rows); err != nil {
 					return errors.Join(err, set.Close())
 				}
 				for i, at := range rows.Times {
-					fmt.Fprintf(out, "\t\t%d", at)
+					fmt.Fprintf(&out, "\t\t%d", at)
 					switch {
 					case want&model.WantLines != 0:
-						fmt.Fprintf(out, " %q", rows.Line(i))
+						fmt.Fprintf(&out, " %q", rows.Line(i))
 					case want&model.WantLengths != 0:
 						begin := rows.Begin
 						if i > 0 {
 							begin = rows.Ends[i-1]
 						}
-						fmt.Fprintf(out, " %d", rows.Ends[i]-begin)
+						fmt.Fprintf(&out, " %d", rows.Ends[i]-begin)
 					default:
-						fmt.Fprintf(out, " %d", len(rows.Ends))
+						fmt.Fprintf(&out, " %d", len(rows.Ends))
 					}
 					if want&model.WantMetadata != 0 {
-						fmt.Fprintf(out, " %s", rows.MetadataAt(i))
+						fmt.Fprintf(&out, " %s", rows.MetadataAt(i))
 					}
-					fmt.Fprintln(out)
+					fmt.Fprintln(&out)
 				}
 			}
 			c.Page.Release()
+		}
+		if wanted { // a head may leave a stream out of which no line satisfies the filter
+			all.WriteString(out.String())
 		}
 	}
 	if err := errors.Join(set.Err(), set.Close()); err != nil {
@@ -314,7 +320,7 @@ func dumpText(ctx context.Context, out *strings.Builder, q *read.Querier, req *m
 	if slices.ContainsFunc(req.Matchers, func(m model.Matcher) bool { return m.Op == model.MatchRegexp && !m.Standard }) {
 		return nil // holders look at more than they must
 	}
-	fmt.Fprintln(out, req.Cost.TextPages.Load(), req.Cost.TextPagesSkipped.Load(), req.Cost.HeadParts.Load(), req.Cost.HeadBuffers.Load())
+	fmt.Fprintln(all, req.Cost.TextPages.Load(), req.Cost.TextPagesSkipped.Load(), req.Cost.HeadParts.Load(), req.Cost.HeadBuffers.Load())
 	return nil
 }
 

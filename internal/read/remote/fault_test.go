@@ -292,21 +292,29 @@ func TestGap(t *testing.T) {
 	}
 }
 
-// TestStrong waits until a holder has applied what was acknowledged.
-func TestStrong(t *testing.T) {
+// TestLag: a query waits until a holder has applied what the log had. One that must see everything asks the
+// log again.
+func TestLag(t *testing.T) {
 	s := manyRows(t)
 	p := s.parts[0]
 	at := p.head.Applied()
 	l := &log{of: s.progress(0)}
 	l.of[0].End = at + 1
 	ctx := remote.Strong(context.Background())
-	short, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
-	defer cancel()
-	if err := s.over(short, l, nil); err == nil {
-		t.Error("a strong read did not wait")
+	for _, kind := range []context.Context{ctx, context.Background()} {
+		short, cancel := context.WithTimeout(kind, 200*time.Millisecond)
+		if err := s.over(short, l, nil); err == nil {
+			t.Errorf("strong: %t: a query did not wait for what was acknowledged", kind == ctx)
+		}
+		cancel()
 	}
-	if err := s.over(context.Background(), l, nil); err != nil {
-		t.Error(err)
+	asked := 0
+	fresh := &log{of: s.progress(0), fresh: func() []remote.Progress { asked++; return s.progress(0) }}
+	if err := s.over(context.Background(), fresh, nil); err != nil || asked > 0 {
+		t.Errorf("a query asked the log %d times, and got %v", asked, err)
+	}
+	if err := s.over(ctx, fresh, nil); err != nil || asked == 0 {
+		t.Errorf("a query that must see everything asked the log %d times, and got %v", asked, err)
 	}
 	done := make(chan error, 1)
 	go func() { done <- s.over(ctx, l, nil) }()
@@ -354,7 +362,7 @@ func TestHolders(t *testing.T) {
 		p.apply(b)
 	}
 	o.Refresh = time.Hour
-	o.Log = &log{of: []remote.Progress{{Node: "p0", Epoch: 3, End: 20}}}
+	o.Log = &log{of: []remote.Progress{{Node: "p0", Epoch: 3, End: 18}}} // what all have
 	far := remote.New(o)
 	defer far.Close()
 	ask := func() {

@@ -221,36 +221,57 @@ func (s *Source) better(h *holder, j *wire.Journal, than *holder, other *wire.Jo
 	return j.To > other.To
 }
 
-// require adds to the needs what the log knows, and refuses journals that lack a holder.
+// require adds to the needs what the log knows, and refuses journals that lack a holder. A holder must have
+// what Kafka had when it was asked last, about a second ago: it usually has, and one that lags would leave
+// rows out.
 func (s *Source) require(ctx context.Context, p *plan, need map[journalID]wire.Need, best map[journalID]*wire.Journal, unheard error) (err error) {
 	isStrong := ctx.Value(strong{}) != nil
 	if p.progress, err = s.o.Log.Journals(ctx, isStrong); err != nil {
 		return err
 	}
+	gap := s.withoutHolder(p.progress, best, unheard)
+	if gap != nil && !isStrong {
+		// A holder that has shipped everything may have ended since the bucket was looked at.
+		if p.progress, err = s.o.Log.Journals(ctx, true); err != nil {
+			return err
+		}
+		gap = s.withoutHolder(p.progress, best, unheard)
+	}
+	if gap != nil {
+		s.metrics.gaps.WithLabelValues("no_holder").Inc()
+		return gap
+	}
 	for _, x := range p.progress {
 		at := journalID{x.Node, x.Epoch}
 		if best[at] == nil {
-			if x.Unknown == nil && x.Covered >= x.End {
-				continue
-			}
-			s.metrics.gaps.WithLabelValues("no_holder").Inc()
-			g := &Gap{Node: x.Node, Epoch: x.Epoch, From: x.Covered + 1, To: x.End}
-			if why := errors.Join(x.Unknown, unheard); why != nil {
-				g.Why = strings.ReplaceAll(why.Error(), "\n", "; ")
-			}
-			if x.Unknown != nil {
-				g.To = 0
-			}
-			return g
+			continue
 		}
 		if isStrong && x.Unknown != nil {
 			return fmt.Errorf("journal %s of epoch %d: a query that must see everything cannot be answered: %w: %w", x.Node, x.Epoch, model.ErrTransient, x.Unknown)
 		}
 		n := wire.Need{Node: x.Node, Epoch: x.Epoch, After: x.Covered}
-		if isStrong {
+		if x.Unknown == nil {
 			n.AtLeast = x.End
 		}
 		need[at] = n
+	}
+	return nil
+}
+
+// withoutHolder returns the first journal whose records are neither in the bucket nor with a holder, or nil.
+func (s *Source) withoutHolder(progress []Progress, best map[journalID]*wire.Journal, unheard error) error {
+	for _, x := range progress {
+		if best[journalID{x.Node, x.Epoch}] != nil || x.Unknown == nil && x.Covered >= x.End {
+			continue
+		}
+		g := &Gap{Node: x.Node, Epoch: x.Epoch, From: x.Covered + 1, To: x.End}
+		if why := errors.Join(x.Unknown, unheard); why != nil {
+			g.Why = strings.ReplaceAll(why.Error(), "\n", "; ")
+		}
+		if x.Unknown != nil {
+			g.To = 0
+		}
+		return g
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package head
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -38,9 +39,10 @@ func (h *Head) reportCrowded(sets int) {
 	}
 }
 
-// Unlabelled returns those of some series of a batch, ascending indexes, whose labels the head does not have.
-// It looks into the label store, since a full known set does not have all that are there.
-func (h *Head) Unlabelled(ctx context.Context, b *model.Batch, some []uint32) (missing []uint32, err error) {
+// Label gives a batch the labels of some of its series, ascending indexes, and returns those whose labels the
+// head does not have. It looks into the label store, since a full known set does not have all that are there.
+// The labels go with the rows, because those in the store may be dropped before the rows are applied.
+func (h *Head) Label(ctx context.Context, b *model.Batch, some []uint32) (missing []uint32, err error) {
 	v := h.PinLabels(b.Signal)
 	defer func() {
 		for _, p := range v.LabelParts {
@@ -62,21 +64,30 @@ func (h *Head) Unlabelled(ctx context.Context, b *model.Batch, some []uint32) (m
 	}
 	byKey := slices.Clone(some)
 	slices.SortFunc(byKey, func(x, y uint32) int { return b.Keys[x].Compare(b.Keys[y]) })
+	found := make(map[uint32]model.Labels)
 	for _, i := range byKey {
-		found := false
 		for _, w := range walks {
 			l, err := w.Seek(ctx, b.Keys[i])
 			if err != nil {
 				return nil, err
 			}
-			if found = l != nil; found {
+			if l != nil {
+				found[i] = slices.Clone(l)
 				break
 			}
 		}
-		if !found {
+		if found[i] == nil {
 			missing = append(missing, i)
 		}
 	}
 	slices.Sort(missing)
+	for i, series := range b.Labels.Series {
+		found[series] = b.Labels.At(i)
+	}
+	var all model.LabelTable
+	for _, i := range slices.Sorted(maps.Keys(found)) {
+		all.Append(i, found[i])
+	}
+	b.Labels = all
 	return missing, nil
 }

@@ -124,12 +124,15 @@ func (h *Head) Close() error {
 
 // release closes files and frees the memory outside the Go heap.
 func (h *Head) release() {
-	for _, p := range h.mu.parts {
+	h.mu.Lock() // metrics are read until the end
+	parts, lingering := h.mu.parts, h.mu.lingering
+	h.mu.parts, h.mu.lingering = nil, nil
+	h.mu.Unlock()
+	for _, p := range parts {
 		p.Unpin()
 	}
-	for _, l := range h.mu.lingering {
+	for _, l := range lingering {
 		l.part.Drop()
 	}
-	h.mu.parts, h.mu.lingering = nil, nil
 	h.known.Close()
 }
