@@ -8,10 +8,12 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/alecthomas/kong"
 
 	"github.com/shaledb/shale/internal/journal/kafka"
+	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/store/catalog"
 	"github.com/shaledb/shale/internal/store/topics"
 )
@@ -21,6 +23,7 @@ type AcceptLoss struct {
 	flags  `embed:""`
 	Lost   string `arg:"" name:"partition:from-to" help:"Partition and offsets, as /ready of the ingester names them, such as 3:100-250, or 3:100 for one record."`
 	DryRun bool   `help:"Say what would be given up, and record nothing."`
+	Force  bool   `help:"Give up a record that can be read, such as one with rows whose labels are lost."`
 }
 
 // Help teaches the command by examples.
@@ -105,6 +108,11 @@ func (c *AcceptLoss) Run(ctx context.Context, k *kong.Context, environ []string,
 	if err := l.check(has[l.Partition], max(topics.Offset(at.To), e.Begins[l.Partition])); err != nil {
 		return err
 	}
+	if l.From >= has[l.Partition].Start && !c.Force {
+		if err := l.unreadable(ctx, p.connection, e); err != nil {
+			return err
+		}
+	}
 	if !c.DryRun {
 		if err := l.record(ctx, cat, at, has[l.Partition]); err != nil {
 			return err
@@ -128,6 +136,33 @@ func (l *loss) check(has kafka.Extent, shipped int64) error {
 	}
 	return nil
 }
+
+// errReadable says that a record was read.
+var errReadable = errors.New("the record can be read")
+
+// unreadable returns an error if the record can be read: the partition or the offset may be mistyped.
+func (l *loss) unreadable(ctx context.Context, c kafka.Connection, e *topics.Epoch) error {
+	ctx, cancel := context.WithTimeout(ctx, readTime)
+	defer cancel()
+	r, err := kafka.OpenReader(ctx, kafka.ReaderOptions{Connection: c, Topic: e.Topic, TopicID: e.ID, Partition: l.Partition, From: l.From})
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	for {
+		switch err := r.Read(ctx, func(*kafka.Record) error { return errReadable }); {
+		case errors.Is(err, errReadable):
+			return fmt.Errorf("partition %d: the record with offset %d can be read; if it is what stops the partition, add --force", l.Partition, l.From)
+		case errors.Is(err, model.ErrCorrupt):
+			return nil
+		case err != nil && !errors.Is(err, model.ErrTransient), ctx.Err() != nil:
+			return errors.Join(err, ctx.Err())
+		}
+	}
+}
+
+// readTime bounds the reading of one record.
+const readTime = 30 * time.Second
 
 // record writes a ship without rows that covers the records.
 func (l *loss) record(ctx context.Context, cat *catalog.Catalog, at catalog.Progress, has kafka.Extent) error {
