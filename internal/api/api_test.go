@@ -85,6 +85,40 @@ func TestWaitersAreBounded(t *testing.T) {
 	})
 }
 
+// TestFreeTurns: a tenant whose only query waits for a bucket gets more turns after a moment, although no
+// request comes or ends.
+func TestFreeTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slots := NewSlots(8)
+		slots.share = pressure.New(1, 6)
+		g := NewGate(slots, 10*time.Second, gateMetrics())
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		of := func(tenant string) context.Context {
+			return model.WithCaller(ctx, model.Caller{Tenant: tenant})
+		}
+		for _, tenant := range []string{"other", "a"} {
+			if err := g.Enter(of(tenant)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		done := make(chan error, 5)
+		for range 5 {
+			go func() { done <- g.Enter(of("a")) }()
+		}
+		time.Sleep(3 * time.Second)
+		synctest.Wait()
+		if len(done) != 5 {
+			t.Errorf("%d of 5 queries have a turn while six of eight turns are free", len(done))
+		}
+		for len(done) > 0 {
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
 // A tenant with many requests leaves a quarter of the turns and of the queue to others, and a free turn goes
 // to the tenant that has the fewest. Alone, it has all turns.
 func TestTurnsAreShared(t *testing.T) {

@@ -22,7 +22,7 @@ const otherTenants = 5 * time.Minute
 // A free turn goes to the waiting tenant that has the fewest. While several tenants send requests, each
 // leaves a quarter of the turns, and of the queue, to the others. So they do not wait until one of its
 // requests ends. While goroutines wait long for a processor, each has fewer: at least half as many as there
-// are processors.
+// are processors, and at least two, of which one may wait for a bucket.
 type Slots struct {
 	// Requests that wait for memory are counted apart: they must not keep light ones from waiting for a turn.
 	forMemory waiters
@@ -38,7 +38,12 @@ type Slots struct {
 	seen     bool
 	last     string    // tenant of the last request
 	switched time.Time // when the tenant was another than that of the request before
+	// looking says that the queue is looked at again soon, since the share may grow without any request.
+	looking bool
 }
+
+// lookEvery is how often the queue is looked at while there are free turns that no one may have.
+const lookEvery = 100 * time.Millisecond
 
 // waiter is a request that waits for a turn.
 type waiter struct {
@@ -49,7 +54,7 @@ type waiter struct {
 // NewSlots returns n turns, and at least one.
 func NewSlots(n int) *Slots {
 	n = max(n, 1)
-	s := &Slots{most: n, turns: make(map[string]int), share: pressure.New(min(runtime.GOMAXPROCS(0)/2, n-n/4), n-n/4)}
+	s := &Slots{most: n, turns: make(map[string]int), share: pressure.New(min(max(2, runtime.GOMAXPROCS(0)/2), n-n/4), n-n/4)}
 	s.forMemory.most = waitersPerSlot * int64(n)
 	return s
 }
@@ -96,7 +101,23 @@ func (s *Slots) enter(tenant string, most int, hadTurn bool) (w *waiter, err err
 	}
 	w = &waiter{tenant: tenant, granted: make(chan struct{})}
 	s.queue = append(s.queue, w)
+	s.lookLocked()
 	return w, nil
+}
+
+// lookLocked has the queue looked at again, if turns are free.
+func (s *Slots) lookLocked() {
+	if s.looking || len(s.queue) == 0 || s.taken >= s.most {
+		return
+	}
+	s.looking = true
+	time.AfterFunc(lookEvery, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.looking = false
+		s.grantLocked()
+		s.lookLocked()
+	})
 }
 
 // mayStart reports whether a tenant may have one more turn. The caller holds mu.
@@ -144,6 +165,7 @@ func (s *Slots) leave(tenant string) {
 		delete(s.turns, tenant)
 	}
 	s.grantLocked()
+	s.lookLocked()
 }
 
 // grantLocked gives free turns to those that wait.

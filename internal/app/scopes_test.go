@@ -17,8 +17,8 @@ import (
 	"github.com/shaledb/shale/internal/config"
 )
 
-// TestEveryEndpointHasARow: what is mounted has a row in the table of scopes, each row is mounted, and
-// docs/security.md has each row with its right.
+// TestEveryEndpointHasARow: what is mounted has a row in the table of scopes, each row is mounted by the role
+// all or by ingesters, and docs/security.md has each row with its right.
 func TestEveryEndpointHasARow(t *testing.T) {
 	s := newSetup(t, nil)
 	defer func() { must(t, s.Close()) }()
@@ -34,11 +34,18 @@ func TestEveryEndpointHasARow(t *testing.T) {
 	doc, err := os.ReadFile(filepath.Join("..", "..", "docs", "security.md"))
 	must(t, err)
 	for row, needs := range scopes() {
-		if !slices.Contains(h.mounted, row) {
-			t.Errorf("the row %q is not mounted", row)
+		if of := strings.HasPrefix(row, "/internal/v1/"); of == slices.Contains(h.mounted, row) {
+			t.Errorf("the row %q: mounted is %t, and the role all mounts what is not of ingesters alone", row, !of)
 		}
 		if line := "| `" + row + "` | " + needs.String() + " |"; !strings.Contains(string(doc), line) {
 			t.Errorf("docs/security.md lacks the line %s", line)
+		}
+	}
+	peers := newGuardedMux(nil)
+	must(t, (&ingestRole{n: &node{config: &c, registry: prometheus.NewRegistry()}}).mount(peers))
+	for row := range scopes() {
+		if strings.HasPrefix(row, "/internal/v1/") && !slices.Contains(peers.mounted, row) {
+			t.Errorf("no ingester mounts the row %q", row)
 		}
 	}
 	m := newGuardedMux(nil)

@@ -251,7 +251,8 @@ func (p *Partition) Run(ctx context.Context) error {
 			case <-tick.C:
 			}
 			err := p.Ship(reading)
-			if errors.Is(err, model.ErrCorrupt) {
+			// What is damaged may be the catalogue, which another head would need as well.
+			if errors.Is(err, model.ErrCorrupt) && p.o.Catalog.Poll(reading) == nil {
 				stop(err) // no later ship will succeed, and another head reads the rows from Kafka again
 				return
 			}

@@ -21,6 +21,8 @@ const (
 	calm     = 200 * time.Millisecond
 	mostCalm = 32 * time.Second
 	soon     = time.Second
+	// lately is the longest time of which the waits count.
+	lately = 5 * time.Second
 )
 
 // Share is how many of something one user may take. It is safe for concurrent use.
@@ -73,6 +75,9 @@ func (s *Share) nowLocked() int {
 	}
 	waited := s.waited()
 	waiting := float64(waited-s.counted) / float64(now.Sub(s.at)) // on average
+	if now.Sub(s.at) > lately {
+		waiting = 0 // the average of a long time says nothing about now
+	}
 	s.at, s.counted = now, waited
 	since := now.Sub(s.changed)
 	switch {

@@ -249,11 +249,8 @@ func (s *Source) require(ctx context.Context, p *plan, need map[journalID]wire.N
 		if isStrong && x.Unknown != nil {
 			return fmt.Errorf("journal %s of epoch %d: a query that must see everything cannot be answered: %w: %w", x.Node, x.Epoch, model.ErrTransient, x.Unknown)
 		}
-		n := wire.Need{Node: x.Node, Epoch: x.Epoch, After: x.Covered}
-		if x.Unknown == nil {
-			n.AtLeast = x.End
-		}
-		need[at] = n
+		// An end that is not known now was once, or is what the bucket covers.
+		need[at] = wire.Need{Node: x.Node, Epoch: x.Epoch, After: x.Covered, AtLeast: x.End}
 	}
 	return nil
 }
