@@ -217,19 +217,20 @@ func (s *servers) mountLogsAndGraphite(c config.Config, e *Engine, kept *pattern
 }
 
 // listenGraphite opens the listeners of Graphite that settings ask for.
-func (s *servers) listenGraphite(c *config.Config, path *write.Path, registry *prometheus.Registry, log *slog.Logger) (err error) {
+func (s *servers) listenGraphite(c *config.Config, path *write.Path, registry *prometheus.Registry, log *slog.Logger) error {
 	if c.GraphiteListen+c.GraphitePickleListen+c.GraphiteProtobufListen+c.GraphiteTLSListen+c.GraphitePickleTLSListen == "" {
 		return nil
 	}
-	s.graphite, err = graphite.New(graphite.Options{
+	lines, err := graphite.New(graphite.Options{
 		Listen: c.GraphiteListen, PickleListen: c.GraphitePickleListen, ProtobufListen: c.GraphiteProtobufListen,
 		Doors: doors(c, s.certs, s.guard), ProxyProtocol: c.GraphiteProxyProtocol.On(), Sink: path, Rules: s.carbon.rules(), MaxConnections: c.Connections, Registerer: registry, Logger: log,
 	})
 	if err != nil {
 		return err
 	}
+	s.graphite = lines // until it is drained, which may be before it has begun
 	go func() {
-		if err := s.graphite.Serve(); err != nil && !errors.Is(err, model.ErrClosed) {
+		if err := lines.Serve(); err != nil && !errors.Is(err, model.ErrClosed) {
 			s.failed <- err
 		}
 	}()
