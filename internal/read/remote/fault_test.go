@@ -496,3 +496,20 @@ func TestNames(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestRedirect: a peer that redirects gets no second request, which would take the token to another host.
+func TestRedirect(t *testing.T) {
+	s := manyRows(t)
+	var asked atomic.Int64
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
+	defer other.Close()
+	front := httptest.NewServer(http.RedirectHandler(other.URL, http.StatusTemporaryRedirect))
+	defer front.Close()
+	err := s.over(context.Background(), nil, func(o *remote.Options) {
+		o.Log, o.Peers = nil, []string{front.Listener.Addr().String()}
+		o.Prepare = func(r *http.Request) { r.Header.Set("Authorization", "Bearer secret") }
+	})
+	if err == nil || asked.Load() > 0 {
+		t.Errorf("%d requests followed the redirect, and the query got %v", asked.Load(), err)
+	}
+}

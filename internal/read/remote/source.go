@@ -79,7 +79,11 @@ func New(o Options) *Source {
 			IdleConnTimeout:     90 * time.Second,
 			DisableCompression:  true,
 		}}
-	}
+	} // No holder redirects, and a redirect would take the token with it.
+	own := *o.Client
+	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	o.Client = &own
+
 	if o.Prepare == nil {
 		o.Prepare = func(*http.Request) {}
 	}
