@@ -33,7 +33,7 @@ func chains(inputs []catalog.Block) [][]catalog.Block {
 	for _, b := range bySeries(inputs) {
 		at := slices.IndexFunc(all, func(c []catalog.Block) bool {
 			last := &c[len(c)-1]
-			return sameMerge(last, &b) && last.Precedes(&b)
+			return last.SameMerge(&b) && last.Precedes(&b)
 		})
 		if at < 0 {
 			all = append(all, []catalog.Block{b})
@@ -46,10 +46,6 @@ func chains(inputs []catalog.Block) [][]catalog.Block {
 	})
 	return all
 }
-
-// sameMerge reports whether one merge has made both blocks. Then they share no series. Blocks of one ship
-// may: those of several windows, with rows of other times.
-func sameMerge(a, b *catalog.Block) bool { return a.Record == b.Record && a.Level != catalog.Shipped }
 
 // bySeries sorts blocks by their first series, as far as the catalogue knows it.
 func bySeries(blocks []catalog.Block) []catalog.Block {

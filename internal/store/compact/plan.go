@@ -184,7 +184,7 @@ func (p *planner) late() (*job, int) {
 func (p *planner) firstTwo(blocks []catalog.Block, meet meeting) []catalog.Block {
 	for i := range blocks {
 		for k := range i {
-			if a, b := &blocks[k], &blocks[i]; !sameMerge(a, b) && meet(a, b) {
+			if a, b := &blocks[k], &blocks[i]; !a.SameMerge(b) && meet(a, b) {
 				if whole := closure([]catalog.Block{*a, *b}, p.live, p.may, p.fits); whole != nil {
 					return whole
 				}
@@ -208,7 +208,7 @@ func (p *planner) joinable(a, b *catalog.Block) bool {
 func (p *planner) layered(blocks []catalog.Block, atLeast int, meet meeting) []catalog.Block {
 	blocks = slices.Clone(blocks)
 	slices.SortFunc(blocks, func(a, b catalog.Block) int { return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.ID, b.ID)) })
-	met := func(a, b *catalog.Block) bool { return !sameMerge(a, b) && meet(a, b) }
+	met := func(a, b *catalog.Block) bool { return !a.SameMerge(b) && meet(a, b) }
 	var ground, upper []catalog.Block
 	for i := range blocks {
 		if slices.ContainsFunc(ground, func(g catalog.Block) bool { return met(&g, &blocks[i]) }) {

@@ -174,8 +174,12 @@ func dividedGroups(a, b string) bool {
 // SharesDay reports whether two blocks may hold rows of one series and one day, in UTC. Each slot of a rollup
 // lies in one day, so blocks that share none have no slot in common. It may be wrong only when it is true.
 func (b *Block) SharesDay(o *Block) bool {
-	return b.Signal == o.Signal && o.ReachesDayOf(b) && b.ReachesDayOf(o) && b.MayShareSeries(o)
+	return b.Signal == o.Signal && !b.SameMerge(o) && o.ReachesDayOf(b) && b.ReachesDayOf(o) && b.MayShareSeries(o)
 }
+
+// SameMerge reports whether one merge has made both blocks. Then they share no series. Blocks of one ship may:
+// those of several windows, with rows of other times.
+func (b *Block) SameMerge(o *Block) bool { return b.Record == o.Record && b.Level != Shipped }
 
 // ReachesDayOf reports whether the block may have rows on the first day of another one, or later.
 func (b *Block) ReachesDayOf(o *Block) bool { return dayOf(o.Range.Min) <= dayOf(b.Range.Max) }
