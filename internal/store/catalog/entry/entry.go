@@ -177,8 +177,8 @@ func (b *Block) SharesDay(o *Block) bool {
 	return b.Signal == o.Signal && !b.SameMerge(o) && o.ReachesDayOf(b) && b.ReachesDayOf(o) && b.MayShareSeries(o)
 }
 
-// SameMerge reports whether one merge has made both blocks. Then they share no series. Blocks of one ship may:
-// those of several windows, with rows of other times.
+// SameMerge reports whether one merge has made both blocks. Then they share no series. Blocks of one ship
+// may: those of several windows, with rows of other times.
 func (b *Block) SameMerge(o *Block) bool { return b.Record == o.Record && b.Level != Shipped }
 
 // ReachesDayOf reports whether the block may have rows on the first day of another one, or later.
