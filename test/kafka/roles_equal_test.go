@@ -323,12 +323,13 @@ func refusals(t *testing.T, in *installation) {
 	for _, x := range []struct {
 		p          *process
 		path, want string
+		status     int
 	}{
-		{in.gateways[0], "/api/v1/query?query=up", "if any role does, it is query"},
-		{in.queries[0], "/api/v1/write", "if any role does, it is gateway"},
-		{in.queries[0], "/api/v1/cardinality/active", "does not know which series are active"},
+		{in.gateways[0], "/api/v1/query?query=up", "if any role does, it is query", 501},
+		{in.queries[0], "/api/v1/write", "if any role does, it is gateway", 503},
+		{in.queries[0], "/api/v1/cardinality/active", "does not know which series are active", 501},
 	} {
-		if status, text := x.p.get(x.path); status != 501 || !strings.Contains(text, x.want) {
+		if status, text := x.p.get(x.path); status != x.status || !strings.Contains(text, x.want) {
 			t.Errorf("%s: status %d: %s", x.path, status, text)
 		}
 	}
