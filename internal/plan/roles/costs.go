@@ -27,8 +27,8 @@ const (
 	mergedSeries = 300.0
 	mostMerged   = 1 << 24
 
-	// objectsPerShip is the record and the blocks of a ship of one partition: two signals, and rows of two
-	// windows.
+	// The rest are estimates. objectsPerShip is the record and the blocks of a ship of one partition: two
+	// signals, and rows of two windows.
 	objectsPerShip = 5
 	// getsPerMerge is the reads of a merge of so many blocks.
 	blocksPerMerge, getsPerMerge = 64, 640

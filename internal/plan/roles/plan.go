@@ -132,7 +132,8 @@ func NewPlan(l Load, m Machine, p Policy) Plan {
 
 	out.BucketBytes = (out.Samples*bucketSample*l.MetricDays + out.Lines*bucketLine*l.LineDays) * 86400
 	ships := float64(out.Partitions) / p.Ship
-	merges := ships * (objectsPerShip - 1) / blocksPerMerge * 2 // each block is merged about twice
+	// Each block is merged about twice, by an estimate.
+	merges := ships * (objectsPerShip - 1) / blocksPerMerge * 2
 	out.Puts, out.Gets = ships*objectsPerShip+merges, merges*getsPerMerge
 	out.StorageDollars = out.BucketBytes / 1e9 * dollarsPerGB
 	out.RequestDollars = (out.Puts*cluster.DollarsPerPut + out.Gets*cluster.DollarsPerGet) * cluster.SecondsPerMonth
@@ -171,7 +172,7 @@ func (p *Plan) strain(m Machine, by Policy, gateway, compact *Role) {
 		{gateway.Memory / m.Memory, "memory of a gateway for all series", "more memory in each, or keep each sender at one gateway (--sticky)"},
 		{p.Labels / p.KafkaIn, "share of labels that are sent again in what Kafka carries", "a longer label-refresh, or fewer gateways"},
 		{compact.Memory / m.Memory, "memory to merge a day of one tenant", "more memory, or more tenants"},
-		// One ship record follows the other: about five a second on an object store.
+		// One ship record follows the other: about five a second on an object store, by an estimate.
 		{float64(p.Partitions) / by.Ship / 5, "ships, which have one order in the bucket", "a longer ship-every"},
 		{float64(p.Partitions) * by.Replicas / float64(brokers) / partitionsOfBroker, "partitions of a broker", "more brokers"},
 		{p.Puts / 3500, "writes a second to one prefix of S3", "a longer ship-every"},
