@@ -73,7 +73,7 @@ func TestDoorClients(t *testing.T) {
 	issuer := issuertest.New(t)
 	readers, writers := credentials(t, issuer, "read", "shale_reader"), credentials(t, issuer, "write", "shale_writer")
 	d := openDoor(t, fmt.Sprintf("oidc: {issuer: %q, audience: shale, tenants_claim: tenants, rights_claim: scope}\n", issuer.URL))
-	d.put(t, true) // the token shale_gone is revoked
+	d.revoke(t)
 	base := "https://" + d.httpAddr
 	run := func(env []string, program string, args ...string) (string, error) {
 		ctx, cancel := context.WithTimeout(t.Context(), patience)

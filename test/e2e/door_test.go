@@ -106,6 +106,34 @@ func (d *door) has(tenant, path string) string {
 	return ""
 }
 
+// writes returns the status of a write with a token, or the error.
+func (d *door) writes(token string) string {
+	r, err := http.NewRequest(http.MethodPost, "https://"+d.httpAddr+"/api/v1/write/graphite", strings.NewReader("a.b 1 -1\n"))
+	if err != nil {
+		return err.Error()
+	}
+	r.SetBasicAuth("x", token)
+	resp, err := d.client.Do(r)
+	if err != nil {
+		return err.Error()
+	}
+	_ = resp.Body.Close()
+	return resp.Status[:3]
+}
+
+// revoke takes the token shale_gone out of the file, and waits until the server, which reads a file when it
+// has settled, has read it.
+func (d *door) revoke(t *testing.T) {
+	t.Helper()
+	d.put(t, true)
+	d.await(t, "a revoked token", func() string {
+		if s := d.writes("shale_gone"); s != "401" {
+			return s
+		}
+		return ""
+	})
+}
+
 // prometheus runs a real Prometheus that writes with some settings. It returns its address.
 func (d *door) prometheus(t *testing.T, name, settings string) string {
 	t.Helper()
@@ -167,29 +195,10 @@ func TestDoor(t *testing.T) {
 		}
 	}
 	t.Run("revoked", func(t *testing.T) {
-		status := func() string {
-			r, err := http.NewRequest(http.MethodPost, "https://"+d.httpAddr+"/api/v1/write/graphite", strings.NewReader("a.b 1 -1\n"))
-			if err != nil {
-				return err.Error()
-			}
-			r.SetBasicAuth("x", "shale_gone")
-			resp, err := d.client.Do(r)
-			if err != nil {
-				return err.Error()
-			}
-			_ = resp.Body.Close()
-			return resp.Status[:3]
-		}
-		if s := status(); s != "204" && s != "200" {
+		if s := d.writes("shale_gone"); s != "204" && s != "200" {
 			t.Errorf("before: %s", s)
 		}
-		d.put(t, true)
-		d.await(t, "a revoked token", func() string {
-			if s := status(); s != "401" {
-				return s
-			}
-			return ""
-		})
+		d.revoke(t)
 	})
 	t.Run("Graphite over TLS", func(t *testing.T) {
 		send := func(certs ...tls.Certificate) error {
