@@ -41,7 +41,7 @@ func (d *door) put(t *testing.T, revoked bool) {
 	if !revoked {
 		text += fmt.Sprintf("- {name: gone, sha256: %s, tenants: [team-a], rights: [write]}\n", auth.Sum("shale_gone"))
 	}
-	writeFile(t, d.tokens, text+"clients: [{name: agent, san: 'dns:agent.example', tenants: [team-b], rights: [write]}]\n"+d.more)
+	writeFile(t, d.tokens, text+"clients: [{name: agent, san: 'dns:agent.example', tenants: [team-b], rights: [write]}, {name: grafana, san: 'dns:grafana.example', tenants: [team-a], rights: [read]}]\n"+d.more)
 }
 
 // openDoor starts the server. More is added to its file of tokens.
