@@ -32,6 +32,7 @@ import (
 	"github.com/shaledb/shale/internal/store/catalog"
 	"github.com/shaledb/shale/internal/store/changes"
 	"github.com/shaledb/shale/internal/store/compact"
+	"github.com/shaledb/shale/internal/store/families"
 	"github.com/shaledb/shale/internal/store/head"
 	"github.com/shaledb/shale/internal/store/head/query"
 	"github.com/shaledb/shale/internal/store/retention"
@@ -114,9 +115,6 @@ type EngineOptions struct {
 	Logger     *slog.Logger
 }
 
-// catalogMemory is the folder in the data folder for copies of the commit records. It is a bucket of its own.
-const catalogMemory = "remembered"
-
 // closeGrace is how long Close waits for pushes to reach the buffers.
 const closeGrace = 3 * time.Second
 
@@ -153,7 +151,8 @@ type Engine struct {
 	// readOnly says why writes are refused until the journal has started; nil once it has.
 	readOnly atomic.Pointer[model.LimitError]
 	lost     *lost
-	changes  *changes.Log // of what responses depend on
+	families *families.Reader // nil: the head has the descriptions of metric families
+	changes  *changes.Log     // of what responses depend on
 	// resultChanges are those that kept results depend on.
 	resultChanges results.Changes
 	// deleting is held while a deletion is recorded.

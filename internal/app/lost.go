@@ -12,6 +12,9 @@ import (
 	"github.com/shaledb/shale/internal/store/head/metadata"
 )
 
+// catalogMemory is the folder in the data folder for copies of the commit records. It is a bucket of its own.
+const catalogMemory = "remembered"
+
 // lost knows which data queries lack, from the notes in the folder set-aside.
 type lost struct {
 	o     *EngineOptions

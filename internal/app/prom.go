@@ -172,8 +172,12 @@ func electReplicas(c *config.Config, e *Engine, registry *prometheus.Registry, l
 
 // Metadata emits the metadata of a metric family, or of all families of a tenant if the name is empty.
 func (e *Engine) Metadata(tenant, family string, cost *model.Cost, emit func(family string, m model.Metadata) bool) error {
-	if e.head == nil { // gateways drop metadata
-		return nil
+	if e.families != nil {
+		warning, err := e.families.Metadata(tenant, family, emit)
+		if warning != "" {
+			cost.Warnings.Add(warning)
+		}
+		return err
 	}
 	e.lost.warnOfMetadata(cost, e.now())
 	e.head.Metadata(tenant, family, emit)

@@ -19,6 +19,7 @@ import (
 	"github.com/shaledb/shale/internal/read"
 	"github.com/shaledb/shale/internal/read/remote"
 	"github.com/shaledb/shale/internal/store/changes"
+	"github.com/shaledb/shale/internal/store/families"
 	"github.com/shaledb/shale/internal/store/retention"
 )
 
@@ -82,6 +83,7 @@ func openQuery(ctx context.Context, n *node) (_ role, err error) {
 	if q.remote, err = peers.Open(&q.c.Roles, q.progress, n.registry); err != nil {
 		return nil, err
 	}
+	e.families = families.OpenReader(ctx, families.ReaderOptions{Bucket: n.bucket, Limits: q.c.Head.Metadata, Registerer: n.registry, Logger: n.log})
 	e.usage = openUsage(e)
 	err = e.openSources(n.seed, memoryOf(n.config), func(*ram.Cache) read.Source { return q.remote })
 	if err != nil {
@@ -154,6 +156,9 @@ func (q *queryRole) quiesce() error {
 func (q *queryRole) close() (err error) {
 	if q.engine != nil {
 		err = q.engine.release()
+	}
+	if q.engine != nil && q.engine.families != nil {
+		q.engine.families.Close()
 	}
 	if q.remote != nil {
 		q.remote.Close()

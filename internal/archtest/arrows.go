@@ -256,8 +256,9 @@ func headRooms() []room {
 			"terminal":        "the report is a table",
 		}, "a command has flags and output; it reads no record of a topic"},
 		{"store/topics", map[string]string{
-			"bucket":        "an epoch is an object",
-			"store/catalog": "objects have checksums, and ships name epochs",
+			"bucket":                 "an epoch is an object",
+			"store/catalog":          "ships name epochs",
+			"store/catalog/checksum": "objects have checksums",
 		}, "which partition a series belongs to follows from its key, wherever the partition is kept"},
 		{"store/ship", map[string]string{
 			"bucket":        "blocks are objects",

@@ -17,11 +17,13 @@ func appRooms() []room {
 		}, "a bucket has objects, whatever is in them"},
 		{"app/conns", nil, "a connection is open or closed, whatever is asked over it"},
 		{"app/gateway", map[string]string{
-			"bucket":        "it says which topic takes writes",
-			"journal/kafka": "batches go to a topic",
-			"store/known":   "an announcer says which labels travel",
-			"store/topics":  "a key has a partition",
-			"write":         "it is a write path",
+			"bucket":              "it says which topic takes writes",
+			"journal/kafka":       "batches go to a topic",
+			"store/families":      "senders describe metric families",
+			"store/head/metadata": "its limits are settings",
+			"store/known":         "an announcer says which labels travel",
+			"store/topics":        "a key has a partition",
+			"write":               "it is a write path",
 		}, "a gateway takes batches to Kafka; receivers are mounted by app"},
 		{"app/peers", map[string]string{
 			"api":         "endpoints are wrapped before they are mounted",

@@ -94,6 +94,7 @@ func remoteWrite(begin time.Time, series, samples int) []byte {
 		}
 		w.Timeseries = append(w.Timeseries, s)
 	}
+	w.Metadata = []prompb.MetricMetadata{{Type: prompb.MetricMetadata_COUNTER, MetricFamilyName: "requests_total", Help: "Requests of the probe.", Unit: "requests"}}
 	data, err := w.Marshal()
 	if err != nil {
 		panic(err)
@@ -181,6 +182,8 @@ func questions(begin, end time.Time) (paths []string) {
 		form("/api/v1/query", "query", q, "time", fmt.Sprint(begin.Add(45*time.Second).Unix()))
 		form("/api/v1/query_range", "query", q, "start", from, "end", to, "step", "7")
 	}
+	form("/api/v1/metadata")
+	form("/api/v1/metadata", "metric", "requests_total")
 	form("/api/v1/series", "match[]", "{job=\"probe\"}", "start", from, "end", to)
 	form("/api/v1/labels", "start", from, "end", to)
 	form("/api/v1/label/instance/values", "start", from, "end", to)

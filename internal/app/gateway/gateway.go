@@ -13,6 +13,8 @@ import (
 	"github.com/shaledb/shale/internal/bucket"
 	"github.com/shaledb/shale/internal/journal/kafka"
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/families"
+	"github.com/shaledb/shale/internal/store/head/metadata"
 	"github.com/shaledb/shale/internal/store/known"
 	"github.com/shaledb/shale/internal/store/topics"
 	"github.com/shaledb/shale/internal/write"
@@ -41,6 +43,8 @@ type Options struct {
 	Limits   write.Limits
 	LimitsOf func(tenant string) *write.Limits
 	Meter    write.Meter
+	// Families bounds the descriptions of metric families.
+	Families metadata.Limits
 
 	// EpochEvery is how often the bucket is asked for a later topic (10 s).
 	EpochEvery time.Duration
@@ -55,6 +59,7 @@ type Gateway struct {
 	path      *write.Path
 	announcer *known.Announcer
 	producer  *kafka.Producer
+	families  *families.Writer
 
 	// later is set once the bucket records a later topic.
 	later atomic.Pointer[error]
@@ -86,9 +91,14 @@ func Open(ctx context.Context, o Options) (_ *Gateway, err error) {
 		g.announcer.Close()
 		return nil, err
 	}
+	if g.families, err = families.OpenWriter(ctx, families.WriterOptions{Bucket: o.Bucket, Limits: o.Families, Now: o.Now, Registerer: o.Registerer, Logger: o.Logger}); err != nil {
+		_ = g.producer.Close(ctx) // nothing was sent
+		g.announcer.Close()
+		return nil, err
+	}
 	parts := &parts{of: o.LimitsOf, n: int64(max(1, o.Gateways))}
 	g.path = write.New(write.Options{
-		Seed: o.Seed, Head: g.announcer, Journal: &log{g}, Limits: o.Limits, LimitsOf: parts.limits, Meter: o.Meter,
+		Seed: o.Seed, Head: g.announcer, Journal: &log{g}, Metadata: g.families, Limits: o.Limits, LimitsOf: parts.limits, Meter: o.Meter,
 		Now: o.Now, Registerer: o.Registerer, Logger: o.Logger,
 	})
 	running, stop := context.WithCancel(context.Background())
@@ -186,6 +196,9 @@ func (g *Gateway) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()
 	err := g.producer.Close(ctx)
+	if saved := g.families.Close(); saved != nil {
+		g.o.Logger.Warn("cannot write the last descriptions of metric families; senders repeat them", "err", saved)
+	}
 	g.announcer.Close()
 	return err
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/shaledb/shale/internal/bucket/fault"
 	"github.com/shaledb/shale/internal/bucket/fs"
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/catalog/checksum"
 	"github.com/shaledb/shale/internal/store/catalog/entry"
 )
 
@@ -266,7 +267,7 @@ func TestOpenErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	data := good
-	if good, err = Unseal(data); err != nil {
+	if good, err = checksum.Unseal(data); err != nil {
 		t.Fatal(err)
 	}
 	change := func(old, new string) string {
@@ -301,7 +302,7 @@ func TestOpenErrors(t *testing.T) {
 		"stranger": {"catalog/notes.txt", "hello", model.ErrCorrupt},
 	} {
 		b := memory(t)
-		put(t, b, test.name, string(Seal([]byte(test.data))))
+		put(t, b, test.name, string(checksum.Seal([]byte(test.data))))
 		if _, err := Open(ctx, b, Options{}); !errors.Is(err, test.class) || !strings.Contains(err.Error(), test.name) {
 			t.Errorf("%s: %v", what, err)
 		}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/shaledb/shale/internal/bucket"
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/catalog/checksum"
 )
 
 // A list of collected records is written before the records are deleted. So a known record that is gone and
@@ -53,7 +54,7 @@ func putCollected(ctx context.Context, b bucket.Bucket, now int64, rs []*commit,
 	if err != nil {
 		return fmt.Errorf("%w: list of collected records: %v", model.ErrInvalid, err)
 	}
-	_, err = b.PutIfAbsent(ctx, fmt.Sprintf("%s%0*d-%s.json", collectedPrefix, timeDigits, max(0, l.Collected), nonce()), Seal(append(data, '\n')))
+	_, err = b.PutIfAbsent(ctx, fmt.Sprintf("%s%0*d-%s.json", collectedPrefix, timeDigits, max(0, l.Collected), nonce()), checksum.Seal(append(data, '\n')))
 	return err
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/shaledb/shale/internal/bucket/fault"
 	"github.com/shaledb/shale/internal/bucket/fs"
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/catalog/checksum"
 	del "github.com/shaledb/shale/internal/store/deletion"
 )
 
@@ -210,7 +211,7 @@ func TestEnsureSeed(t *testing.T) {
 		``: model.ErrCorrupt,
 	} {
 		b := memory(t)
-		put(t, b, "seed", string(Seal([]byte(data))))
+		put(t, b, "seed", string(checksum.Seal([]byte(data))))
 		if got, err := EnsureSeed(ctx, b); !errors.Is(err, class) || err == nil && got != 0xff {
 			t.Errorf("%s: %x, %v", data, got, err)
 		}
@@ -234,14 +235,14 @@ func FuzzParseRecord(f *testing.F) {
 		if err != nil {
 			f.Fatal(err)
 		}
-		body, err := Unseal(data)
+		body, err := checksum.Unseal(data)
 		if err != nil {
 			f.Fatal(err)
 		}
 		f.Add(body)
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		data := Seal(body)
+		data := checksum.Seal(body)
 		var named struct{ ID string }
 		_ = json.Unmarshal(body, &named)
 		r, err := parseRecord(recordName(named.ID), data)
@@ -271,7 +272,7 @@ func TestBadShips(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	body, err := Unseal(data)
+	body, err := checksum.Unseal(data)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -297,7 +298,7 @@ func TestBadShips(t *testing.T) {
 		if changed == string(body) {
 			t.Fatalf("%s: there is no %s", what, test.old)
 		}
-		if _, err := parseRecord(recordName(test.id), Seal([]byte(changed))); !errors.Is(err, model.ErrCorrupt) {
+		if _, err := parseRecord(recordName(test.id), checksum.Seal([]byte(changed))); !errors.Is(err, model.ErrCorrupt) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

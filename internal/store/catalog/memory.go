@@ -13,6 +13,7 @@ import (
 
 	"github.com/shaledb/shale/internal/bucket"
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/catalog/checksum"
 )
 
 // The memory holds records under the names that they have in the bucket, so that a lost one can be put back
@@ -113,7 +114,7 @@ func (c *Catalog) checked(ctx context.Context, empty bool) (int64, error) {
 func (c *Catalog) noteChecked(ctx context.Context, at int64) {
 	data, err := json.Marshal(checkedRecord{checkedVersion, at})
 	if err == nil {
-		data = Seal(append(data, '\n'))
+		data = checksum.Seal(append(data, '\n'))
 		err = c.memory.Put(ctx, checkedName, strings.NewReader(string(data)), int64(len(data)))
 	}
 	c.forgets(err)
@@ -165,7 +166,7 @@ func (c *Catalog) rememberOrphans(ctx context.Context) {
 	c.mu.Unlock()
 	data, err := json.Marshal(orphansRecord{orphansVersion, since})
 	if err == nil {
-		data = Seal(append(data, '\n'))
+		data = checksum.Seal(append(data, '\n'))
 		err = c.memory.Put(ctx, orphansName, strings.NewReader(string(data)), int64(len(data)))
 	}
 	c.forgets(err)

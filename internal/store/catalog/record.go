@@ -10,6 +10,7 @@ import (
 
 	"github.com/shaledb/shale/internal/bucket"
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/catalog/checksum"
 	"github.com/shaledb/shale/internal/store/catalog/entry"
 )
 
@@ -139,7 +140,7 @@ func (c *commit) encode() ([]byte, error) {
 		r.Deletion = e
 	}
 	data, err := json.MarshalIndent(&r, "", "  ")
-	return Seal(append(data, '\n')), err
+	return checksum.Seal(append(data, '\n')), err
 }
 
 func entryOf(b *Block) blockEntry {
@@ -160,7 +161,7 @@ func entryOf(b *Block) blockEntry {
 // parse reads an object: a checksum, and JSON with a version. An unknown version is an error of class
 // invalid, all other damage is of class corrupt.
 func parse(name string, data []byte, version int, into any, also ...int) error {
-	data, err := Unseal(data)
+	data, err := checksum.Unseal(data)
 	if err != nil {
 		return fmt.Errorf("%s: %w: %v", name, model.ErrCorrupt, err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	bucketfs "github.com/shaledb/shale/internal/bucket/fs"
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/catalog/checksum"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -122,10 +123,10 @@ func TestRecordsOfRollupsHaveTheirVersion(t *testing.T) {
 		if refused := errors.Is(err, model.ErrInvalid); refused != (name == "rollups" || name == "alone") {
 			t.Errorf("%s: %v", name, err)
 		}
-		body, err := Unseal(data)
+		body, err := checksum.Unseal(data)
 		must(t, err)
 		other := strings.NewReplacer(`"version": 2`, `"version": 3`, `"version": 3`, `"version": 2`).Replace(string(body))
-		if _, err := parseRecord(recordName(r.id), Seal([]byte(other))); err == nil {
+		if _, err := parseRecord(recordName(r.id), checksum.Seal([]byte(other))); err == nil {
 			t.Errorf("%s is read with the other version", name)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/shaledb/shale/internal/bucket"
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/catalog/checksum"
 )
 
 const seedVersion = 1
@@ -68,7 +69,7 @@ func storedSeed(seed model.KeySeed) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w: %v", seedName, model.ErrInvalid, err)
 	}
-	return Seal(append(data, '\n')), nil
+	return checksum.Seal(append(data, '\n')), nil
 }
 
 // Seed returns the key seed of the bucket, or bucket.ErrNotFound.

@@ -41,6 +41,8 @@ const (
 	UploadPrefix    = uploadPrefix
 	// TopicPrefix begins the names of the objects of package topics.
 	TopicPrefix = topicPrefix
+	// FamilyPrefix begins those of package families.
+	FamilyPrefix = "families/"
 )
 
 // maxListings bounds how often ReadStored lists a bucket whose records change all the time.

@@ -14,6 +14,7 @@ import (
 	"github.com/shaledb/shale/internal/bucket"
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/store/catalog"
+	"github.com/shaledb/shale/internal/store/catalog/checksum"
 )
 
 // Epoch is a topic that carries writes, or has carried them.
@@ -167,7 +168,7 @@ func Add(ctx context.Context, b bucket.Bucket, all []Epoch, e Epoch) (Epoch, err
 	if err != nil {
 		return e, fmt.Errorf("epoch %d of topics: %w: %w", e.Number, model.ErrInvalid, err)
 	}
-	data = catalog.Seal(append(data, '\n'))
+	data = checksum.Seal(append(data, '\n'))
 	name := objectName(e.Number)
 	created, err := b.PutIfAbsent(ctx, name, data)
 	if err == nil && created {
@@ -208,7 +209,7 @@ func parse(name string, data []byte) (*Epoch, error) {
 	fail := func(class error, format string, args ...any) (*Epoch, error) {
 		return nil, fmt.Errorf("%s: %w: %w", name, class, fmt.Errorf(format, args...))
 	}
-	body, err := catalog.Unseal(data)
+	body, err := checksum.Unseal(data)
 	if err != nil {
 		return fail(model.ErrCorrupt, "%w", err)
 	}

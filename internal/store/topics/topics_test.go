@@ -15,6 +15,7 @@ import (
 	bucketfs "github.com/shaledb/shale/internal/bucket/fs"
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/store/catalog"
+	"github.com/shaledb/shale/internal/store/catalog/checksum"
 )
 
 func newBucket(t *testing.T) bucket.Bucket {
@@ -124,12 +125,12 @@ func TestListDamage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	body, err := catalog.Unseal(good)
+	body, err := checksum.Unseal(good)
 	if err != nil {
 		t.Fatal(err)
 	}
 	replaced := func(from, to string) []byte {
-		return catalog.Seal([]byte(strings.Replace(string(body), from, to, 1)))
+		return checksum.Seal([]byte(strings.Replace(string(body), from, to, 1)))
 	}
 	for _, test := range []struct {
 		name  string

@@ -183,3 +183,52 @@ func (md *Map) Usage() (families int, bytes int64) {
 	}
 	return families, md.bytes
 }
+
+// Described is a family with its description.
+type Described struct {
+	Tenant, Family string
+	model.Metadata
+	Seen int64 // when it was described last, in Unix nanoseconds
+}
+
+// TakeChanged returns all families if the map has changed since the last call; always: in any case. They are
+// in no order.
+func (md *Map) TakeChanged(always bool) (all []Described) {
+	md.mu.Lock()
+	defer md.mu.Unlock()
+	if !md.changed && !always {
+		return nil
+	}
+	md.changed = false
+	for tenant, t := range md.tenants {
+		for family, d := range t.families {
+			all = append(all, Described{tenant, family, d.Metadata, d.seen})
+		}
+	}
+	return all
+}
+
+// Touch makes the map one that has changed.
+func (md *Map) Touch() {
+	md.mu.Lock()
+	defer md.mu.Unlock()
+	md.changed = true
+}
+
+// Adopt keeps what another map has of a family, unless this one was told later. It returns the limit that it
+// would exceed.
+func (md *Map) Adopt(d *Described) *model.LimitError {
+	md.mu.Lock()
+	if t := md.tenants[d.Tenant]; t != nil {
+		if own := t.families[d.Family]; own != nil && own.seen >= d.Seen {
+			defer md.mu.Unlock()
+			if own.Help == "" && d.Help != "" && md.room(t, false, int64(len(d.Help))) == nil {
+				own.Help = d.Help
+				t.bytes, md.bytes, md.changed = t.bytes+int64(len(d.Help)), md.bytes+int64(len(d.Help)), true
+			}
+			return nil
+		}
+	}
+	md.mu.Unlock()
+	return md.Put(d.Tenant, d.Family, d.Metadata, d.Seen)
+}
