@@ -7,7 +7,9 @@ func catalogRooms() []room {
 		{"store/retention", map[string]string{
 			"store/deletion": "matchers are those of deletions",
 		}, "how long a series is kept follows from its labels, wherever it is stored"},
-		{"store/catalog/entry", nil, "the entry of a block says what it says, whoever commits it"},
+		{"store/catalog/entry", map[string]string{
+			"bucket": "a block is an object",
+		}, "the entry of a block says what it says, whoever commits it"},
 		{"store/families", map[string]string{
 			"bucket":                 "descriptions are objects",
 			"store/catalog":          "names of objects begin with what they are",

@@ -12,7 +12,7 @@ import (
 
 // Names of objects.
 const (
-	blockPrefix     = "blocks/"
+	blockPrefix     = entry.BlockPrefix
 	recordPrefix    = "catalog/"
 	recordSuffix    = ".json"
 	seedName        = "seed"
@@ -23,7 +23,7 @@ const (
 )
 
 // ObjectName returns the name of a block's object.
-func ObjectName(id string) string { return blockPrefix + id }
+func ObjectName(id string) string { return entry.ObjectName(id) }
 
 func recordName(id string) string { return recordPrefix + id + recordSuffix }
 

@@ -119,6 +119,8 @@ type view struct {
 	strays    []Block
 	// rollups are those that count, in the order of their first times, and dead the others that are visible.
 	rollups, dead []Block
+	// unrolled are visible blocks of which no rollups are made.
+	unrolled map[UnrolledBlock]bool
 }
 
 // Open reads the commit records of a bucket. Errors name the object. They are of class corrupt for an
@@ -278,6 +280,7 @@ func (c *Catalog) publish() {
 		}
 	}
 	v.divide(c.records)
+	v.unrolled = c.unrolled(v.ids)
 	slices.SortFunc(v.blocks, compareBlocks)
 	slices.SortFunc(v.rollups, compareBlocks)
 	for _, b := range c.strays {

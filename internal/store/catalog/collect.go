@@ -114,13 +114,13 @@ func (c *Catalog) garbage(before int64) (blocks []string, records []*commit) {
 	defer c.mu.Unlock()
 	hidden := c.hidden(func(r *commit) bool { return !c.lost[r.id] })
 	for _, r := range c.records {
-		whole := r.deletion == nil && r.cancels == 0 && !c.shipStays(r) && !slices.ContainsFunc(r.clean, func(x CleanBlock) bool {
-			_, gone := hidden[x.Block]
-			return !gone && c.holder[x.Block] != nil
-		}) && !slices.ContainsFunc(r.alone, func(id string) bool {
+		visible := func(id string) bool {
 			_, gone := hidden[id]
 			return !gone && c.holder[id] != nil
-		})
+		}
+		whole := r.deletion == nil && r.cancels == 0 && !c.shipStays(r) && !slices.ContainsFunc(r.alone, visible) &&
+			!slices.ContainsFunc(r.clean, func(x CleanBlock) bool { return visible(x.Block) }) &&
+			!slices.ContainsFunc(r.unrolled, func(x UnrolledBlock) bool { return visible(x.Block) })
 		for i := range r.blocks {
 			id := r.blocks[i].ID
 			if at, ok := hidden[id]; !ok || at > before || c.uploading[id] > 0 {

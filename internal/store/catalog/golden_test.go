@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"fmt"
 	"math"
 	"os"
 	"strings"
@@ -56,6 +57,9 @@ func goldens() map[string]*commit {
 	return map[string]*commit{
 		"rollups": {id: listID("rollups", []string{"r0"}, []string{"r2"}), committed: 7, replaces: []string{"r0"}, blocks: []Block{rolled}},
 		"alone":   {id: listID("expired", []string{"m1"}, []string{"r2"}), committed: 8, replaces: []string{"m1"}, alone: []string{"r2"}},
+		"unrolled": {
+			id: listID("unrolled", []string{"m1 0123456789abcdef"}), committed: 9, unrolled: []UnrolledBlock{{"m1", "0123456789abcdef"}},
+		},
 		"ship": {
 			id: shipID(42), ship: 42, committed: 1_700_000_000_000_000_001, attempt: "n1/0123456789ab/7", blocks: []Block{shipped, logs},
 			covered: []Coverage{
@@ -75,17 +79,14 @@ func goldens() map[string]*commit {
 	}
 }
 
-// TestGolden pins versions 2 and 3 of the records.
+// TestGolden pins versions 2 to 4 of the records.
 func TestGolden(t *testing.T) {
 	for name, r := range goldens() {
 		got, err := r.encode()
 		if err != nil {
 			t.Fatal(err)
 		}
-		file := "testdata/v2_" + name + ".json"
-		if r.ofRollups() {
-			file = "testdata/v3_" + name + ".json"
-		}
+		file := fmt.Sprintf("testdata/v%d_%s.json", r.version(), name)
 		if *rewrite {
 			if err := os.WriteFile(file, got, 0o600); err != nil {
 				t.Fatal(err)

@@ -2,7 +2,6 @@ package catalog
 
 import (
 	"bytes"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,14 +14,15 @@ import (
 )
 
 // recordVersion is written into every record but those about rollups, which have rollupVersion: programs that
-// do not know rollups must refuse them. Records of any other version are refused.
+// do not know rollups must refuse them. Records of blocks without rollups came later, and have
+// unrolledVersion. Records of any other version are refused.
 const (
-	recordVersion = 2
-	rollupVersion = 3
+	recordVersion   = 2
+	rollupVersion   = 3
+	unrolledVersion = 4
 )
 
-// maxNumber bounds sequence numbers, order numbers and generations, so that one more never overflows.
-const maxNumber = 1<<62 - 1
+const maxNumber = entry.MaxNumber
 
 // record is the stored form of a commit. A field never changes its meaning. A new field needs a new version,
 // because a reader that does not know the field must not ignore it.
@@ -33,7 +33,7 @@ type record struct {
 	Committed int64           `json:"committed"`
 	Attempt   string          `json:"attempt,omitempty"`
 	Replaces  []string        `json:"replaces,omitempty"`
-	Blocks    []blockEntry    `json:"blocks,omitempty"`
+	Blocks    []entry.Stored  `json:"blocks,omitempty"`
 	Covered   []coverageEntry `json:"covered,omitempty"`
 	Skipped   []skipEntry     `json:"skipped,omitempty"`
 	Deletion  *deletionEntry  `json:"deletion,omitempty"`
@@ -42,44 +42,8 @@ type record struct {
 	Clean   []CleanBlock `json:"clean,omitempty"`
 	// Alone are blocks of rollups whose base has expired.
 	Alone []string `json:"alone,omitempty"`
-}
-
-type blockEntry struct {
-	ID     string `json:"id"`
-	Signal string `json:"signal"`
-	Group  string `json:"group"`
-	Level  Level  `json:"level"`
-	// Resolution is the length of the slots of rollups in nanoseconds. 0: rows as they came.
-	Resolution  int64         `json:"resolution"`
-	Base        string        `json:"base,omitempty"`
-	Policies    string        `json:"policies,omitempty"`
-	Sources     []sourceEntry `json:"sources"`
-	OrderLo     uint64        `json:"order_lo"`
-	OrderHi     uint64        `json:"order_hi"`
-	MinTime     int64         `json:"min_time"`
-	MaxTime     int64         `json:"max_time"`
-	KeyMin      string        `json:"key_min"`
-	KeyMax      string        `json:"key_max"`
-	Series      uint64        `json:"series"`
-	Samples     uint64        `json:"samples"`
-	Lines       uint64        `json:"lines,omitempty"`
-	LineBytes   uint64        `json:"line_bytes,omitempty"`
-	Bytes       int64         `json:"bytes"`
-	TenantCount int           `json:"tenant_count"`
-	FirstTenant string        `json:"first_tenant"`
-	FirstKey    string        `json:"first_key"`
-	LastTenant  string        `json:"last_tenant"`
-	LastKey     string        `json:"last_key"`
-	Tenants     []string      `json:"tenants,omitempty"`
-	Generation  uint64        `json:"generation"`
-	Created     int64         `json:"created"`
-}
-
-type sourceEntry struct {
-	Node  string `json:"node"`
-	Epoch uint64 `json:"epoch"`
-	SeqLo uint64 `json:"seq_lo"`
-	SeqHi uint64 `json:"seq_hi"`
+	// Unrolled are blocks of which no rollups are made.
+	Unrolled []UnrolledBlock `json:"unrolled,omitempty"`
 }
 
 type coverageEntry struct {
@@ -109,6 +73,7 @@ type commit struct {
 	cancels   uint64
 	clean     []CleanBlock
 	alone     []string
+	unrolled  []UnrolledBlock
 	// ship is the number of a ship, 0 in other records. Its attempt names the process and the try.
 	ship    uint64
 	attempt string
@@ -119,12 +84,11 @@ type commit struct {
 }
 
 func (c *commit) encode() ([]byte, error) {
-	r := record{Version: recordVersion, ID: c.id, Committed: c.committed, Attempt: c.attempt, Replaces: c.replaces, Alone: c.alone}
-	if c.ofRollups() {
-		r.Version = rollupVersion
+	r := record{
+		Version: c.version(), ID: c.id, Committed: c.committed, Attempt: c.attempt, Replaces: c.replaces, Alone: c.alone, Unrolled: c.unrolled,
 	}
 	for i := range c.blocks {
-		r.Blocks = append(r.Blocks, entryOf(&c.blocks[i]))
+		r.Blocks = append(r.Blocks, entry.StoredOf(&c.blocks[i]))
 	}
 	for _, v := range c.covered {
 		r.Covered = append(r.Covered, coverageEntry(v))
@@ -143,19 +107,15 @@ func (c *commit) encode() ([]byte, error) {
 	return checksum.Seal(append(data, '\n')), err
 }
 
-func entryOf(b *Block) blockEntry {
-	e := blockEntry{
-		ID: b.ID, Signal: b.Signal.String(), Group: b.Group, Level: b.Level, OrderLo: b.OrderLo, OrderHi: b.OrderHi,
-		MinTime: b.Range.Min, MaxTime: b.Range.Max, KeyMin: b.KeyMin.String(), KeyMax: b.KeyMax.String(),
-		FirstKey: b.FirstKey.String(), LastKey: b.LastKey.String(),
-		Series: b.Series, Samples: b.Samples, Lines: b.Lines, LineBytes: b.LineBytes, Bytes: b.Bytes, TenantCount: b.TenantCount,
-		FirstTenant: b.FirstTenant, LastTenant: b.LastTenant, Tenants: b.Tenants, Generation: b.Generation, Created: b.Created,
-		Resolution: b.Resolution, Base: b.Base, Policies: b.Policies,
+// version returns the version that a record is written with.
+func (c *commit) version() int {
+	switch {
+	case len(c.unrolled) > 0:
+		return unrolledVersion
+	case c.ofRollups():
+		return rollupVersion
 	}
-	for _, s := range b.Sources {
-		e.Sources = append(e.Sources, sourceEntry(s))
-	}
-	return e
+	return recordVersion
 }
 
 // parse reads an object: a checksum, and JSON with a version. An unknown version is an error of class
@@ -185,7 +145,7 @@ func parse(name string, data []byte, version int, into any, also ...int) error {
 // parseRecord reads a record and checks that it belongs to its name.
 func parseRecord(name string, data []byte) (*commit, error) {
 	var r record
-	if err := parse(name, data, recordVersion, &r, rollupVersion); err != nil {
+	if err := parse(name, data, recordVersion, &r, rollupVersion, unrolledVersion); err != nil {
 		return nil, err
 	}
 	c, err := r.commit()
@@ -200,8 +160,9 @@ func parseRecord(name string, data []byte) (*commit, error) {
 
 // commit validates a record that was read.
 func (r *record) commit() (*commit, error) {
-	c := &commit{id: r.ID, committed: r.Committed, replaces: r.Replaces, attempt: r.Attempt, alone: r.Alone}
-	if len(r.Blocks) == 0 && len(r.Replaces) == 0 && len(r.Alone) == 0 && len(r.Covered) == 0 && r.Deletion == nil && r.Cancels == 0 && len(r.Clean) == 0 {
+	c := &commit{id: r.ID, committed: r.Committed, replaces: r.Replaces, attempt: r.Attempt, alone: r.Alone, unrolled: r.Unrolled}
+	others := len(r.Blocks) + len(r.Replaces) + len(r.Alone) + len(r.Covered)
+	if others+len(r.Unrolled) == 0 && r.Deletion == nil && r.Cancels == 0 && len(r.Clean) == 0 {
 		return nil, errors.New("the record does not add, replace, cover or delete anything")
 	}
 	if err := r.checkDeletions(c); err != nil {
@@ -209,7 +170,7 @@ func (r *record) commit() (*commit, error) {
 	}
 	added := make(map[string]bool, len(r.Blocks))
 	for i := range r.Blocks {
-		b, err := r.Blocks[i].block()
+		b, err := r.Blocks[i].Block()
 		if err != nil {
 			return nil, fmt.Errorf("block %q: %w", r.Blocks[i].ID, err)
 		}
@@ -224,72 +185,8 @@ func (r *record) commit() (*commit, error) {
 			return nil, fmt.Errorf("the record replaces %q, which is not a valid name or is its own block", id)
 		}
 	}
-	if (r.Version == rollupVersion) != c.ofRollups() {
+	if r.Version != c.version() || len(r.Unrolled) > 0 && others > 0 {
 		return nil, fmt.Errorf("version %d does not fit what the record says about rollups", r.Version)
 	}
 	return c, r.addShip(c)
-}
-
-// block validates an entry.
-func (e *blockEntry) block() (Block, error) {
-	b := Block{
-		ID: e.ID, Group: e.Group, Level: e.Level, Range: model.TimeRange{Min: e.MinTime, Max: e.MaxTime}, OrderLo: e.OrderLo, OrderHi: e.OrderHi,
-		Series: e.Series, Samples: e.Samples, Lines: e.Lines, LineBytes: e.LineBytes, Bytes: e.Bytes, TenantCount: e.TenantCount, Tenants: e.Tenants,
-		FirstTenant: e.FirstTenant, LastTenant: e.LastTenant, Generation: e.Generation, Created: e.Created,
-		Resolution: e.Resolution, Base: e.Base, Policies: e.Policies,
-	}
-	var err error
-	if b.Signal, err = parseSignal(e.Signal); err != nil {
-		return b, err
-	}
-	for _, s := range e.Sources {
-		if s.SeqLo > s.SeqHi || s.SeqHi > maxNumber {
-			return b, fmt.Errorf("invalid sequence numbers %d to %d", s.SeqLo, s.SeqHi)
-		}
-		b.Sources = append(b.Sources, Source(s))
-	}
-	for key, text := range map[*model.Key]string{&b.KeyMin: e.KeyMin, &b.KeyMax: e.KeyMax, &b.FirstKey: e.FirstKey, &b.LastKey: e.LastKey} {
-		if *key, err = parseKey(text); err != nil {
-			return b, err
-		}
-	}
-	n := len(e.Tenants)
-	switch {
-	case bucket.CheckName(ObjectName(e.ID)) != nil:
-		return b, errors.New("the id is not a valid object name")
-	case e.Resolution < 0 || (e.Resolution > 0) != (e.Base != "") || (e.Resolution > 0) != (e.Policies != ""):
-		return b, fmt.Errorf("invalid resolution %d of base %q by %q", e.Resolution, e.Base, e.Policies)
-	case len(e.Sources) == 0:
-		return b, errors.New("the entry has no sources")
-	case e.Group == "":
-		return b, errors.New("the entry has no retention group")
-	case e.OrderLo > e.OrderHi || e.OrderHi > maxNumber:
-		return b, fmt.Errorf("invalid order numbers %d to %d", e.OrderLo, e.OrderHi)
-	case e.Generation > maxNumber:
-		return b, fmt.Errorf("generation %d exceeds the maximum", e.Generation)
-	case e.Bytes < 0 || b.KeyMax.Less(b.KeyMin) || b.FirstKey.Less(b.KeyMin) || b.KeyMax.Less(b.LastKey):
-		return b, fmt.Errorf("inconsistent size or keys: %d bytes, keys %s to %s, from %s to %s", e.Bytes, b.KeyMin, b.KeyMax, b.FirstKey, b.LastKey)
-	case !slices.IsSorted(e.Tenants) || e.TenantCount < n || n > entry.MaxTenants || e.FirstTenant > e.LastTenant,
-		n > 0 && (e.FirstTenant != e.Tenants[0] || e.LastTenant != e.Tenants[n-1] || e.TenantCount != n):
-		return b, errors.New("the tenants are inconsistent")
-	}
-	b.Complete()
-	return b, nil
-}
-
-func parseSignal(s string) (model.Signal, error) {
-	for _, signal := range []model.Signal{model.Metrics, model.Logs} {
-		if signal.String() == s {
-			return signal, nil
-		}
-	}
-	return 0, fmt.Errorf("unknown signal %q", s)
-}
-
-func parseKey(s string) (model.Key, error) {
-	raw, err := hex.DecodeString(s)
-	if err != nil || len(raw) != model.KeyBytes {
-		return model.Key{}, fmt.Errorf("invalid key %q", s)
-	}
-	return model.KeyFrom(raw), nil
 }

@@ -65,19 +65,28 @@ func (v *view) needing() []Block {
 	return slices.Concat(v.blocks, slices.DeleteFunc(slices.Clone(v.rollups), func(b Block) bool { return !b.Alone }))
 }
 
-// State is what compaction sees at one moment. Its slices must not be changed.
+// UnrolledBlock says that rules of rollups sum up nothing of a block.
+type UnrolledBlock struct {
+	Block string `json:"block"`
+	// Policies names the rules; see [Block].
+	Policies string `json:"policies"`
+}
+
+// State is what compaction sees at one moment. Its slices and maps must not be changed.
 type State struct {
 	// Blocks are the visible blocks without rollups.
 	Blocks []Block
 	// Rollups are those that count, and Dead the visible ones that do not.
 	Rollups, Dead []Block
 	Deletions     Deletions
+	// Unrolled are blocks of which no rollups are made.
+	Unrolled map[UnrolledBlock]bool
 }
 
 // State returns the visible blocks, all rollups and all deletions at one moment.
 func (c *Catalog) State() State {
 	v := c.view.Load()
-	return State{v.blocks, v.rollups, v.dead, v.deletions}
+	return State{v.blocks, v.rollups, v.dead, v.deletions, v.unrolled}
 }
 
 // WithRollups is [Catalog.Overlapping] with the rollups that count, and all deletions, at one moment.
@@ -100,6 +109,38 @@ func (c *Catalog) RewriteAlone(ctx context.Context, old string, blocks []Block) 
 		ids = append(ids, blocks[i].ID)
 	}
 	return c.addRollups(ctx, "", []string{old}, blocks, ids)
+}
+
+// unrolled returns those of the visible blocks of which no rollups are made. mu must be held.
+func (c *Catalog) unrolled(visible map[string]bool) map[UnrolledBlock]bool {
+	all := map[UnrolledBlock]bool{}
+	for _, r := range c.records {
+		for _, x := range r.unrolled {
+			if visible[x.Block] {
+				all[x] = true
+			}
+		}
+	}
+	return all
+}
+
+// MarkUnrolled notes blocks of which no rollups are made, so that compaction does not read them again.
+func (c *Catalog) MarkUnrolled(ctx context.Context, blocks []UnrolledBlock) error {
+	c.commits.Lock()
+	defer c.commits.Unlock()
+	v := c.view.Load()
+	blocks = slices.DeleteFunc(slices.Clone(blocks), func(x UnrolledBlock) bool { return !v.ids[x.Block] || v.unrolled[x] })
+	if len(blocks) == 0 {
+		return nil
+	}
+	var names []string
+	for _, x := range blocks {
+		names = append(names, x.Block+" "+x.Policies)
+	}
+	if err := c.put(ctx, &commit{id: listID("unrolled", names), committed: c.now(), unrolled: blocks}); err != nil {
+		return fmt.Errorf("catalogue: mark blocks without rollups: %w", err)
+	}
+	return nil
 }
 
 func (c *Catalog) addRollups(ctx context.Context, base string, old []string, blocks []Block, alone []string) error {

@@ -120,15 +120,64 @@ func TestRecordsOfRollupsHaveTheirVersion(t *testing.T) {
 		must(t, err)
 		var into record
 		err = parse("x", data, recordVersion, &into)
-		if refused := errors.Is(err, model.ErrInvalid); refused != (name == "rollups" || name == "alone") {
+		if refused := errors.Is(err, model.ErrInvalid); refused != (name == "rollups" || name == "alone" || name == "unrolled") {
 			t.Errorf("%s: %v", name, err)
 		}
 		body, err := checksum.Unseal(data)
 		must(t, err)
-		other := strings.NewReplacer(`"version": 2`, `"version": 3`, `"version": 3`, `"version": 2`).Replace(string(body))
+		other := strings.NewReplacer(`"version": 2`, `"version": 3`, `"version": 3`, `"version": 4`, `"version": 4`, `"version": 2`).Replace(string(body))
 		if _, err := parseRecord(recordName(r.id), checksum.Seal([]byte(other))); err == nil {
 			t.Errorf("%s is read with the other version", name)
 		}
+	}
+}
+
+// TestUnrolled: what is noted of a block is known to a process that opens later, until the block is gone, and
+// its record goes then.
+func TestUnrolled(t *testing.T) {
+	ctx := context.Background()
+	b, err := bucketfs.New(vfs.NewMem(), "/b")
+	must(t, err)
+	now := int64(1)
+	open := func() *Catalog {
+		c, err := Open(ctx, b, Options{Now: func() int64 { return now }})
+		must(t, err)
+		return c
+	}
+	c := open()
+	must(t, c.Replace(ctx, nil, []Block{merged("m1", 1, 2)}))
+	must(t, c.Replace(ctx, nil, []Block{merged("m2", 3, 4)}))
+	m1, m2 := UnrolledBlock{"m1", "p"}, UnrolledBlock{"m2", "p"}
+	for range 2 { // the second time changes nothing
+		must(t, c.MarkUnrolled(ctx, []UnrolledBlock{m1, m2, {"gone", "p"}}))
+	}
+	if n := len(c.records); n != 3 {
+		t.Errorf("%d records, want 3", n)
+	}
+	for _, x := range []*Catalog{c, open()} {
+		if u := x.State().Unrolled; len(u) != 2 || !u[m1] || !u[m2] {
+			t.Errorf("%v", u)
+		}
+	}
+	must(t, c.Replace(ctx, []string{"m1"}, []Block{merged("m3", 1, 2)}))
+	collect := func() {
+		t.Helper()
+		now += int64(time.Hour)
+		for range 3 {
+			_, err := c.Collect(ctx, CollectOptions{Grace: time.Minute})
+			must(t, err)
+		}
+	}
+	collect()
+	for _, x := range []*Catalog{c, open()} {
+		if u := x.State().Unrolled; len(u) != 1 || !u[m2] {
+			t.Errorf("after m1 is gone: %v", u)
+		}
+	}
+	must(t, c.Replace(ctx, []string{"m2", "m3"}, []Block{merged("m4", 1, 4)}))
+	collect()
+	if n := len(c.records); n != 1 {
+		t.Errorf("%d records are left, want that of m4", n)
 	}
 }
 

@@ -51,8 +51,6 @@ type Compactor struct {
 	// That is by the rules keepsOf.
 	keeps   map[string]time.Duration
 	keepsOf *retention.Rules
-
-	unrolled unrolled
 }
 
 // New returns a Compactor that does not run yet. It deletes the files that an earlier process left in the

@@ -27,6 +27,8 @@ type Catalog interface {
 	AddRollups(ctx context.Context, base string, old []string, blocks []catalog.Block) error
 	// RewriteAlone puts blocks in the place of a block of rollups that is alone, atomically.
 	RewriteAlone(ctx context.Context, old string, blocks []catalog.Block) error
+	// MarkUnrolled notes blocks of which no rollups are made.
+	MarkUnrolled(ctx context.Context, blocks []catalog.UnrolledBlock) error
 	// Uploading announces the uploads of objects of blocks, which no collection deletes until done is called.
 	Uploading(ctx context.Context, ids ...string) (done func(), err error)
 	// Replace makes blocks visible and their inputs invisible, atomically.

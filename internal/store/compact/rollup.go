@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/shaledb/shale/internal/model"
@@ -40,35 +39,9 @@ const maxSteps = 16
 // becauseRollup is the reason of the making of rollups.
 const becauseRollup = "rollup"
 
-// unrolled knows the blocks of which nothing is to be summed up. Expiry asks it from another goroutine.
-type unrolled struct {
-	mu  sync.Mutex
-	all map[string]string // the ID of the rules by block
-}
-
-func (u *unrolled) has(block, rules string) bool {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	return u.all[block] == rules
-}
-
-func (u *unrolled) add(block, rules string) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.all == nil {
-		u.all = make(map[string]string)
-	}
-	u.all[block] = rules
-}
-
-func (u *unrolled) keepOnly(visible map[string]bool) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	for id := range u.all {
-		if !visible[id] {
-			delete(u.all, id)
-		}
-	}
+// unrolled reports whether it is known that nothing is to be summed up of a block.
+func (c *Compactor) unrolled(s *catalog.State, block, rules string) bool {
+	return s.Unrolled[catalog.UnrolledBlock{Block: block, Policies: rules}]
 }
 
 // rollAll makes the rollups that are missing, a block at a time, hides those that count no more, and drops
@@ -82,7 +55,6 @@ func (c *Compactor) rollAll(ctx context.Context, res *Result) error {
 	if s := c.o.Catalog.State(); rules == nil && len(s.Rollups)+len(s.Dead) == 0 {
 		return nil
 	}
-	c.unrolled.keepOnly(c.settledIn)
 	tried := make(map[string]bool)
 	var errs []error
 	for ; res.Merges < maxMerges; res.Merges++ {
@@ -103,7 +75,7 @@ func (c *Compactor) rollAll(ctx context.Context, res *Result) error {
 	if s := c.o.Catalog.State(); rules != nil {
 		have := rolledBy(s.Rollups, rules.ID)
 		for i := range s.Blocks {
-			if b := &s.Blocks[i]; c.rolls(b) && !have[b.ID] && !c.unrolled.has(b.ID, rules.ID) {
+			if b := &s.Blocks[i]; c.rolls(b) && !have[b.ID] && !c.unrolled(&s, b.ID, rules.ID) {
 				waiting++
 			}
 		}
@@ -149,7 +121,7 @@ func (c *Compactor) rollNext(ctx context.Context, rules *Rollups, tried map[stri
 	have := rolledBy(s.Rollups, rules.ID)
 	for i := range s.Blocks {
 		b := &s.Blocks[i]
-		if have[b.ID] || !c.rolls(b) || !c.mayMerge(b, tried) || c.unrolled.has(b.ID, rules.ID) {
+		if have[b.ID] || !c.rolls(b) || !c.mayMerge(b, tried) || c.unrolled(&s, b.ID, rules.ID) {
 			continue
 		}
 		// A merge or a rewriting will follow; until then, the rows are read.
@@ -207,7 +179,7 @@ func (c *Compactor) rollUp(ctx context.Context, rules *Rollups, b *catalog.Block
 		return fmt.Errorf("make rollups of block %s: %w", b.ID, err)
 	}
 	if !rolledBy(c.o.Catalog.State().Rollups, rules.ID)[b.ID] {
-		c.unrolled.add(b.ID, rules.ID)
+		return c.o.Catalog.MarkUnrolled(ctx, []catalog.UnrolledBlock{{Block: b.ID, Policies: rules.ID}})
 	}
 	return nil
 }
@@ -270,7 +242,7 @@ func (c *Compactor) writeRollups(ctx context.Context, b *catalog.Block, base, ru
 	// Rollups may be made once more of the same block, after a change of the rules and back.
 	m.base, m.policies, m.generation, m.created = base, rules, b.Generation, c.o.Now()
 	m.ids = []string{base, becauseRollup, rules, strconv.FormatInt(m.created, 10)}
-	w := &rollupWriter{m: m, out: &cellOutput{cell: m.job.cells[0], group: catalog.DefaultGroup}, steps: make(map[int64]*blockWriter)}
+	w := &rollupWriter{m: m, out: &cellOutput{cell: m.job.cells[0], group: b.Group}, steps: make(map[int64]*blockWriter)}
 	defer func() {
 		for open := range m.open {
 			err = errors.Join(err, open.abandon())
@@ -350,5 +322,5 @@ func (c *Compactor) Expired(r *retention.Rules, b *catalog.Block, now int64) boo
 	case slices.ContainsFunc(s.Blocks, func(x catalog.Block) bool { return x.ID != b.ID && b.SharesDay(&x) }):
 		return false
 	}
-	return c.unrolled.has(b.ID, rules.ID) || rolledBy(s.Rollups, rules.ID)[b.ID]
+	return c.unrolled(&s, b.ID, rules.ID) || rolledBy(s.Rollups, rules.ID)[b.ID]
 }
