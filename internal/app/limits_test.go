@@ -309,7 +309,7 @@ func TestEveryLimitHasARow(t *testing.T) {
 		}
 	}
 	var table strings.Builder
-	table.WriteString("| limit of a tenant | default | how to hit it | answer | with the text | counted by | Prometheus | OpenTelemetry SDK |\n|---|---|---|---|---|---|---|---|\n")
+	table.WriteString("| limit of a tenant | default | how to hit it | answer | with the text | counted by | Prometheus | OpenTelemetry SDK, Promtail |\n|---|---|---|---|---|---|---|---|\n")
 	for _, name := range slices.Sorted(maps.Keys(cases)) {
 		c := cases[name]
 		standard, known := defaults[name]

@@ -63,9 +63,9 @@ func credentials(t *testing.T, issuer *issuertest.Issuer, right, token string) [
 	}
 }
 
-// TestDoorClients lets logcli, the OpenTelemetry SDK, Prometheus and shale load in with tokens and JWTs of a
-// real issuer, and keeps out those whose token is wrong, has expired, is missing, is revoked, is for another
-// tenant or lacks the right.
+// TestDoorClients lets logcli, Promtail's client, the OpenTelemetry SDK, Prometheus and shale load in with
+// tokens and JWTs of a real issuer, and keeps out those whose token is wrong, has expired, is missing, is
+// revoked, is for another tenant or lacks the right.
 func TestDoorClients(t *testing.T) {
 	if *serverKind != "shale" {
 		t.Skip("it is about tokens")
@@ -108,6 +108,20 @@ func TestDoorClients(t *testing.T) {
 			service := fmt.Sprint("door-", i)
 			out, err := run([]string{"OTEL_EXPORTER_OTLP_CERTIFICATE=" + d.ca, "OTEL_EXPORTER_OTLP_HEADERS=" + headers}, program,
 				"-service", service, "-records", "10", "-logs", base+"/otlp/v1/logs", "-metrics", base+"/otlp/v1/metrics")
+			check(t, c, out, err)
+			stored := "/loki/api/v1/query_range?query=" + url.QueryEscape(fmt.Sprintf("{service_name=%q}", service))
+			if c.refused == "" {
+				d.await(t, "lines with "+c.name, func() string { return d.has(c.tenant, stored) })
+			} else if d.has("team-a", stored) == "" || d.has("team-b", stored) == "" {
+				t.Errorf("%s: the lines are stored", c.name)
+			}
+		}
+	})
+	t.Run("Promtail", func(t *testing.T) {
+		promtail := newPromtail(t)
+		for i, c := range writers {
+			service := fmt.Sprint("promtail-", i)
+			out, err := run(nil, promtail, "-url", base+"/loki/api/v1/push", "-tenant", c.tenant, "-token", c.token, "-ca", d.ca, "-service", service)
 			check(t, c, out, err)
 			stored := "/loki/api/v1/query_range?query=" + url.QueryEscape(fmt.Sprintf("{service_name=%q}", service))
 			if c.refused == "" {

@@ -70,6 +70,7 @@ func TestFates(t *testing.T) {
 	statuses := []string{"400", "401", "403", "413", "429", "503"}
 	again := map[string]map[string]bool{ // besides, they drop
 		"prometheus-2.42": {"503": true}, "prometheus-now": {"503": true}, "retry-on-429": {"429": true, "503": true}, "otel": {"429": true, "503": true},
+		"promtail": {"429": true, "503": true},
 	}
 	refuses := &refuser{seen: map[string]map[[sha256.Size]byte]int{}}
 	srv := httptest.NewServer(refuses)
@@ -91,6 +92,7 @@ func TestFates(t *testing.T) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("building: %v\n%s", err, out)
 	}
+	promtail := newPromtail(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	var done sync.WaitGroup
@@ -98,11 +100,14 @@ func TestFates(t *testing.T) {
 		done.Go(func() { // it fails, which is what the test is about
 			_ = exec.CommandContext(ctx, program, "-records", "1", "-logs", srv.URL+"/otel/"+status+"/v1/logs").Run()
 		})
+		done.Go(func() {
+			_ = exec.CommandContext(ctx, promtail, "-url", srv.URL+"/promtail/"+status+"/push", "-retries", "3").Run()
+		})
 	}
 	done.Wait() // a sender that has ended repeats nothing
 	for sender, repeats := range again {
 		enough := 3
-		if sender == "otel" {
+		if sender == "otel" || sender == "promtail" {
 			enough = 1
 		}
 		for _, status := range statuses {

@@ -9,6 +9,7 @@ import (
 	"flag"
 	"fmt"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -24,6 +25,18 @@ var (
 
 // logcliModule is the module that pins Loki and builds its client.
 const logcliModule = "../logcli"
+
+// newPromtail builds the program that ships lines with Promtail's client.
+func newPromtail(t *testing.T) string {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "promtail")
+	build := exec.Command("go", "build", "-o", program, "./promtail")
+	build.Dir = logcliModule
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("building: %v\n%s", err, out)
+	}
+	return program
+}
 
 // logcli is Loki's client.
 type logcli struct{ program, url string }
