@@ -64,8 +64,10 @@ type lru struct {
 	nodes   []node
 	// free are the pages that no class has.
 	free float64
-	// rate is the share of the keys that is simulated: an item stands for 1/rate items.
-	rate float64
+	// rate is the share of the keys that is simulated, and shares has that of each class: an item stands for
+	// 1/share items.
+	rate   float64
+	shares *shares
 	// left is called for each item that leaves, for whatever reason.
 	left func(item int32)
 	// evictions counts items that left for want of room.
@@ -174,8 +176,10 @@ func (s *lru) set(item int32, class uint8, bytes, chunk, expires, now int64) {
 
 // fits reports whether a class has room for a chunk. A class takes a page that no other has if it needs one.
 // Its first page it gets in any case.
-func (s *lru) fits(c *class, chunk int64) bool {
-	for float64(c.used+chunk)/s.rate > c.pages*c.page {
+func (s *lru) fits(class uint8, chunk int64) bool {
+	c := &s.classes[class]
+	need := float64(c.used+chunk) / s.shares.of(class, s.rate)
+	for need > c.pages*c.page {
 		switch {
 		case s.free >= 1:
 			s.free--
@@ -191,7 +195,7 @@ func (s *lru) fits(c *class, chunk int64) bool {
 // HOT, and then that of WARM, there.
 func (s *lru) room(class uint8, chunk, now int64) bool {
 	c := &s.classes[class]
-	for !s.fits(c, chunk) {
+	for !s.fits(class, chunk) {
 		tail := c.lists[cold].tail
 		switch {
 		case tail != none:

@@ -55,6 +55,7 @@ type Model struct {
 	tallies   []tally
 	threshold uint64
 	rate      float64
+	shares    *shares
 	index     map[uint64]int32
 	entries   []entry
 	freed     []int32
@@ -78,7 +79,7 @@ func New(c Config) (*Model, error) {
 	if len(c.Factors) == 0 || c.Keys < 1 || c.Memory < 1 {
 		return nil, fmt.Errorf("expected sizes, keys and memory, got %d, %d and %d", len(c.Factors), c.Keys, c.Memory)
 	}
-	m := &Model{config: c, seed: maphash.MakeSeed(), threshold: 1 << 63, rate: 1, index: map[uint64]int32{}, pending: map[int32]*pending{}, asked: map[uint64]int32{},
+	m := &Model{config: c, seed: maphash.MakeSeed(), threshold: 1 << 63, rate: 1, shares: newShares(), index: map[uint64]int32{}, pending: map[int32]*pending{}, asked: map[uint64]int32{},
 		tallies: make([]tally, len(c.Factors)),
 	}
 	for _, f := range c.Factors {
@@ -87,6 +88,7 @@ func New(c Config) (*Model, error) {
 				m.gone = append(m.gone, item)
 			}
 		})
+		s.shares = m.shares
 		s.free = f * float64(c.Memory) / slab.Page
 		for _, t := range c.Table {
 			k := &s.classes[t.ID]
@@ -224,7 +226,8 @@ func (m *Model) of(hash uint64) (i int32, fresh, sampled bool) {
 
 // thin lowers the threshold, so that an eighth of the keys leaves the sample.
 func (m *Model) thin() {
-	m.threshold -= max(1, m.threshold/8)
+	m.threshold = thinner(m.threshold)
+	m.shares.shrink()
 	m.rate = float64(m.threshold) / (1 << 63)
 	for i := range m.entries {
 		if e := &m.entries[i]; e.live && e.hash >= m.threshold {
@@ -264,13 +267,17 @@ func (m *Model) get(e *pending) {
 			m.hits++
 		}
 	}
+	var bytes, chunk int64
+	if e.found {
+		bytes, chunk = m.size(e.hash, e.class, int(e.key), int(e.size))
+	}
 	i, fresh, sampled := m.of(e.hash)
 	if !sampled {
 		return
 	}
 	k, now := &m.entries[i], e.micros/1_000_000
 	if k.missed = !e.found; e.found {
-		m.size(k, e.class, int(e.key), int(e.size))
+		k.class, k.bytes, k.chunk = e.class, bytes, chunk
 	}
 	for at, s := range m.sizes {
 		hit := s.get(i, now)
@@ -308,6 +315,7 @@ func (m *Model) hides(factor float64) bool {
 // would have found it.
 func (m *Model) store(e *Event, hash uint64) {
 	m.stores++
+	bytes, chunk := m.size(hash, uint8(e.Class), keyLength(e.Key), int(e.Size))
 	i, _, sampled := m.of(hash)
 	if !sampled {
 		return
@@ -317,7 +325,7 @@ func (m *Model) store(e *Event, hash uint64) {
 	if e.Lives != 0 {
 		k.expires = max(1, now+int64(e.Lives))
 	}
-	m.size(k, uint8(e.Class), keyLength(e.Key), int(e.Size))
+	k.class, k.bytes, k.chunk = uint8(e.Class), bytes, chunk
 	fill := k.missed
 	k.missed = false
 	for _, s := range m.sizes {
@@ -330,11 +338,12 @@ func (m *Model) store(e *Event, hash uint64) {
 	}
 }
 
-// size notes what an item takes.
-func (m *Model) size(k *entry, class uint8, key, value int) {
-	k.class = class
-	k.bytes = int64(slab.ItemSize(key, value, 0, m.config.CAS))
-	k.chunk = max(k.bytes, m.chunks[k.class]) // an item that is larger than a chunk takes several
+// size returns what an item takes, and counts its key.
+func (m *Model) size(hash uint64, class uint8, key, value int) (bytes, chunk int64) {
+	bytes = int64(slab.ItemSize(key, value, 0, m.config.CAS))
+	chunk = max(bytes, m.chunks[class]) // an item that is larger than a chunk takes several
+	m.shares.count(hash, class, chunk)
+	return bytes, chunk
 }
 
 func (m *Model) put(s *lru, i int32, now int64) {

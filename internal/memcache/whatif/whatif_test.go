@@ -291,6 +291,77 @@ func TestSample(t *testing.T) {
 	}
 }
 
+// TestSampleOfClasses: four classes need the last pages at the same time, and one of them is small. Which
+// class has the page does not depend on which keys are in the sample.
+func TestSampleOfClasses(t *testing.T) {
+	sizes := []struct{ class, value int }{{5, 150}, {10, 600}, {14, 1500}, {18, 4000}}
+	all := newModel(t, 16<<20, 1_000_000)
+	samples := make([]*Model, 8)
+	for i := range samples {
+		samples[i] = newModel(t, 16<<20, 6_000)
+	}
+	r := rand.New(rand.NewPCG(1, 2))
+	for i := range 50_000 {
+		key := i/20 + int(math.Abs(r.NormFloat64())*4000)
+		if r.IntN(2) == 0 {
+			key = 1_000_000 + int(r.ExpFloat64()*6_000)
+		}
+		s := sizes[key*7919%4]
+		lines := fmt.Sprintf("ts=%d.1 gid=1 type=item_get key=key:%d status=not_found clsid=0 cfd=1 size=0\nts=%[1]d.2 gid=2 type=item_store key=key:%[2]d status=stored cmd=set ttl=0 clsid=%d cfd=2 size=%d", 10+i/10_000, key, s.class, s.value)
+		for _, m := range append(samples, all) {
+			m.say(lines)
+		}
+	}
+	want := all.Result()
+	for _, m := range samples {
+		for i, got := range m.Result().Sizes {
+			if d := got.HitRatio - want.Sizes[i].HitRatio; math.Abs(d) > 0.03 {
+				t.Errorf("%g times the memory, %.0f %% of the keys: %+.1f points off", got.Factor, 100*m.rate, 100*d)
+			}
+			for c := range m.sizes[i].classes {
+				if got, want := m.sizes[i].classes[c].pages, all.sizes[i].classes[c].pages; math.Abs(got-want) >= 0.5 {
+					t.Errorf("%g times the memory, class %d: %g pages, want %g", m.config.Factors[i], c, got, want)
+				}
+			}
+		}
+	}
+}
+
+// TestShares compares the shares of classes with what is counted one by one, while the sample shrinks.
+func TestShares(t *testing.T) {
+	s := newShares()
+	r := rand.New(rand.NewPCG(5, 6))
+	threshold, hashes := uint64(1)<<63, [3][]uint64{}
+	for i := range 20_000 {
+		class, hash := r.IntN(3), r.Uint64()>>1
+		s.count(hash, uint8(class), 100)
+		s.count(hash, uint8(class), 100) // it is not new
+		hashes[class] = append(hashes[class], hash)
+		if i%1000 == 999 {
+			s.shrink()
+			threshold = thinner(threshold)
+		}
+	}
+	for class, all := range hashes {
+		in := 0
+		for _, h := range all {
+			if h < threshold {
+				in++
+			}
+		}
+		// Two keys may have the same bit.
+		if got, want := s.of(uint8(class), 1), float64(in)/float64(len(all)); math.Abs(got/want-1) > 0.02 || math.Abs(s.all[class]/float64(100*len(all))-1) > 0.002 {
+			t.Errorf("class %d: a share of %g, want %g; %g bytes of %d keys", class, got, want, s.all[class], len(all))
+		}
+	}
+	if got := s.of(9, 0.25); got != 0.25 {
+		t.Errorf("a class without keys: %g", got)
+	}
+	for range 2 * steps {
+		s.shrink()
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{
 		"ts=1795869310.65821 gid=2 type=item_get key=a status=not_found clsid=0 cfd=25 size=0",
