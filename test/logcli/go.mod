@@ -1,10 +1,13 @@
-// The logcli that the end-to-end test runs against Shale: the client of Loki as it is. A module of its own, because Loki
-// is AGPL, which nothing that we ship may be, and because it needs replaces that a module which is required by others cannot give.
+// The logcli that the end-to-end test runs against Shale, and the Loki that it runs with `shale memcached serve`, both as
+// they are. A module of its own, because Loki is AGPL, which nothing that we ship may be, and because it needs replaces that a module which is required by others cannot give.
 module github.com/shaledb/shale/test/logcli
 
 go 1.26.5
 
-tool github.com/grafana/loki/v3/cmd/logcli
+tool (
+	github.com/grafana/loki/v3/cmd/logcli
+	github.com/grafana/loki/v3/cmd/loki
+)
 
 require (
 	github.com/go-kit/log v0.2.1
