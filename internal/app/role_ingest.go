@@ -4,19 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"net/http"
 	"time"
 
 	"github.com/shaledb/shale/internal/api"
 	"github.com/shaledb/shale/internal/api/peer"
+	"github.com/shaledb/shale/internal/app/ingester"
 	"github.com/shaledb/shale/internal/bucket/location"
-	"github.com/shaledb/shale/internal/cache"
 	"github.com/shaledb/shale/internal/cache/ram"
 	"github.com/shaledb/shale/internal/ingest"
 	"github.com/shaledb/shale/internal/journal/kafka"
 	"github.com/shaledb/shale/internal/model"
-	"github.com/shaledb/shale/internal/read"
 	"github.com/shaledb/shale/internal/read/remote/wire"
 	"github.com/shaledb/shale/internal/store/catalog"
 	"github.com/shaledb/shale/internal/store/head"
@@ -39,6 +37,7 @@ type ingestRole struct {
 	catalog *catalog.Catalog
 	pages   *ram.Cache
 	owner   *ingest.Owner
+	group   *ingester.Member // nil: kafka.partitions says what this process has
 	pool    *model.QueryPool
 	ending  context.Context // once it ends, requests of other processes do
 	end     context.CancelFunc
@@ -74,8 +73,9 @@ func openIngest(ctx context.Context, n *node) (_ role, err error) {
 	r.pool = &model.QueryPool{MaxBytes: split.queries, Name: "requests of other processes"}
 	r.ending, r.end = context.WithCancel(context.Background())
 	r.owner = ingest.Own(ingest.OwnerOptions{
-		Partitions: partitions, Of: r.options(split, int64(len(partitions))), Metrics: ingest.NewOwnerMetrics(n.registry), Logger: n.log,
+		Of: r.options(split), Moves: len(partitions) == 0, Metrics: ingest.NewOwnerMetrics(n.registry), Logger: n.log,
 	})
+	r.owner.Hold(partitions...)
 	buffered := func() (n int64) {
 		r.owner.Each(func(_ int32, p *ingest.Partition, _ ingest.State, _ error) {
 			if p != nil {
@@ -85,6 +85,13 @@ func openIngest(ctx context.Context, n *node) (_ role, err error) {
 		return n
 	}
 	n.disk.Buffered.Store(&buffered)
+	if len(partitions) == 0 {
+		if r.group, err = ingester.Join(ctx, c, epoch, r.owner, n.log); err != nil {
+			r.end()
+			r.owner.Stop()
+			return nil, err
+		}
+	}
 	return r, nil
 }
 
@@ -118,14 +125,15 @@ func headFolderOf(epoch uint64, partition int32) string {
 }
 
 // options returns what makes the options of partitions, each of which has an equal share of the memory.
-func (r *ingestRole) options(split budget, partitions int64) func(int32) ingest.Options {
+func (r *ingestRole) options(split budget) func(int32, int) ingest.Options {
 	n, c := r.n, r.n.config
 	readers := kafka.NewReaderMetrics(n.registry)
 	apart := n.where.Kind != location.Folder || !liesIn(n.where.Dir, n.dataDir)
 	epoch := topics.Latest(n.epochs).Number
 	connection := c.Kafka.Connection()
 	connection.Log = n.log
-	return func(partition int32) ingest.Options {
+	return func(partition int32, shares int) ingest.Options {
+		partitions := int64(shares)
 		return ingest.Options{
 			Connection: connection, Epochs: n.epochs, Metrics: readers,
 			// One response is being read while another one waits.
@@ -143,7 +151,9 @@ func (r *ingestRole) options(split budget, partitions int64) func(int32) ingest.
 }
 
 // ready is [role.ready].
-func (r *ingestRole) ready() error { return r.owner.Ready() }
+func (r *ingestRole) ready() error {
+	return errors.Join(r.group.Ready(), r.owner.Ready())
+}
 
 // mount is [role.mount].
 func (r *ingestRole) mount(mux api.Mux) error {
@@ -169,85 +179,20 @@ func (r *ingestRole) mount(mux api.Mux) error {
 }
 
 // partitions returns the heads that other processes may ask.
-func (r *ingestRole) partitions() (all []peer.Partition) {
-	r.owner.Each(func(number int32, p *ingest.Partition, state ingest.State, _ error) {
-		if p != nil {
-			all = append(all, &heldPartition{p, r, number, state == ingest.Ready})
-		}
-	})
-	return all
-}
+func (r *ingestRole) partitions() []peer.Partition { return ingester.Held(r.owner, r.pages) }
 
 // quiesce is [role.quiesce].
+// Partitions of a group go to other processes first, while this one still answers queries.
 func (r *ingestRole) quiesce() error {
+	r.group.Leave()
 	time.AfterFunc(peersEnd, r.end)
 	return nil
 }
 
 // close is [role.close]. It ships all rows. What cannot be shipped in time, the next owner reads again.
 func (r *ingestRole) close() error {
+	r.group.Leave()
 	r.end()
 	r.owner.Stop()
 	return nil
-}
-
-// heldPartition is a partition as other processes ask for it.
-type heldPartition struct {
-	p      *ingest.Partition
-	r      *ingestRole
-	number int32
-	ready  bool
-}
-
-// Journal is [peer.Partition.Journal].
-func (h *heldPartition) Journal() wire.Journal {
-	j := wire.Journal{Ready: h.ready}
-	j.Node, j.Epoch = h.p.Journal()
-	j.From, j.To = h.p.Held()
-	open := false
-	h.r.owner.Each(func(number int32, p *ingest.Partition, _ ingest.State, _ error) {
-		open = open || number == h.number && p == h.p
-	})
-	if !open { // its rows may have gone before the asker has pinned them
-		j.From, j.Ready = math.MaxInt64, false
-	}
-	return j
-}
-
-// Source is [peer.Partition.Source].
-func (h *heldPartition) Source(after uint64) read.Source {
-	return h.p.Head().SourceAfter(after, &lifeCache{h.r.pages, h.p.Life() + "/"})
-}
-
-// Await is [peer.Partition.Await].
-func (h *heldPartition) Await(ctx context.Context, seq uint64) error {
-	err := h.p.Head().AwaitApplied(ctx, seq)
-	if err != nil && ctx.Err() != nil {
-		return errors.Join(model.ErrTransient, err)
-	}
-	return err
-}
-
-// lifeCache keeps the pages of heads apart: each counts its files from 1.
-type lifeCache struct {
-	*ram.Cache
-	life string
-}
-
-// Get is [part.Cache.Get].
-func (c *lifeCache) Get(ctx context.Context, k cache.Key, load func(context.Context) ([]byte, error)) ([]byte, bool, error) {
-	k.Object = c.life + k.Object
-	return c.Cache.Get(ctx, k, load)
-}
-
-// Peek is [part.Cache.Peek].
-func (c *lifeCache) Peek(k cache.Key) ([]byte, bool) {
-	k.Object = c.life + k.Object
-	return c.Cache.Peek(k)
-}
-
-// Has is [part.Cache.Has].
-func (c *lifeCache) Has(k cache.Key) bool {
-	k.Object = c.life + k.Object
-	return c.Cache.Has(k)
 }

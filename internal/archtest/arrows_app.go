@@ -25,6 +25,17 @@ func appRooms() []room {
 			"store/topics":        "a key has a partition",
 			"write":               "it is a write path",
 		}, "a gateway takes batches to Kafka; receivers are mounted by app"},
+		{"app/ingester", map[string]string{
+			"api/peer":         "other processes ask for partitions",
+			"cache":            "pages have keys",
+			"cache/ram":        "pages of heads are kept",
+			"config":           "a member has a name",
+			"ingest":           "an owner holds the partitions",
+			"journal/kafka":    "a group divides partitions",
+			"read":             "a partition is a source",
+			"read/remote/wire": "a partition is a journal",
+			"store/topics":     "a topic has partitions",
+		}, "partitions come and go, whatever their rows are"},
 		{"app/peers", map[string]string{
 			"api":         "endpoints are wrapped before they are mounted",
 			"config":      "settings name the others",

@@ -38,7 +38,7 @@ func (k *Kafka) Connection() kafka.Connection {
 // settings must make sense all the same.
 func kafkaRules() (rules []rule) {
 	for _, s := range Settings() {
-		if !strings.HasPrefix(s.Name, "kafka.") || s.Name == partitionsSetting {
+		if !strings.HasPrefix(s.Name, "kafka.") || s.Name == partitionsSetting || s.Name == groupSetting {
 			continue
 		}
 		rules = append(rules, rule{s.Name, func(c *Config) error {

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -19,12 +20,16 @@ const (
 	RoleCompact = "compact"
 )
 
-// partitionsSetting is a setting of roles that has Kafka's prefix.
-const partitionsSetting = "kafka.partitions"
+// Settings of roles that have Kafka's prefix.
+const (
+	partitionsSetting = "kafka.partitions"
+	groupSetting      = "kafka.group"
+)
 
 // Roles has the settings of processes that have not the role all.
 type Roles struct {
-	Partitions   string        `name:"kafka.partitions" default:"" placeholder:"N-M,..." help:"Partitions of kafka.topic that this process ingests, such as 0-7 or 0,2,4-7: each belongs to one process with the role ingest. Other roles do not use it."`
+	Partitions   string        `name:"kafka.partitions" default:"" placeholder:"N-M,..." help:"Partitions of kafka.topic that this process ingests, such as 0-7 or 0,2,4-7: each belongs to one process with the role ingest. Empty: the processes of kafka.group divide them. Other roles do not use it."`
+	Group        string        `name:"kafka.group" default:"" placeholder:"NAME" help:"Consumer group whose members, the processes with the role ingest, divide the partitions of kafka.topic. Empty: kafka.topic with -ingest after it. It is not used with kafka.partitions."`
 	Ingesters    string        `name:"ingesters" default:"" placeholder:"HOST:PORT,..." help:"Where the role query asks for what is not in the bucket yet: http-listen of each process with the role ingest, separated by commas. dns+HOST:PORT stands for all addresses of a name."`
 	PeerToken    string        `name:"ingesters-token-file" default:"" placeholder:"FILE" help:"File whose first line is the token that the role query sends to ingesters. They must give it the right peer. It is read again within 10 s. Empty: none."`
 	PeerTLS      Switch        `name:"ingesters-tls" default:"off" placeholder:"on|off" help:"Use HTTPS for requests to ingesters."`
@@ -70,6 +75,9 @@ func (r *Roles) PartitionList() ([]int32, error) {
 	return all, nil
 }
 
+// GroupName returns the group whose members divide the partitions.
+func (c *Config) GroupName() string { return cmp.Or(c.Roles.Group, c.Kafka.Topic+"-ingest") }
+
 // list splits a list at commas.
 func list(s string) (all []string) {
 	for x := range strings.SplitSeq(s, ",") {
@@ -87,6 +95,12 @@ func rolesRules() []rule {
 		{partitionsSetting, func(c *Config) error {
 			_, err := c.Roles.PartitionList()
 			return err
+		}},
+		{groupSetting, func(c *Config) error {
+			if c.Roles.Group != "" && c.Roles.Partitions != "" {
+				return fmt.Errorf("%s would not be used: %s is set", c.Roles.Group, partitionsSetting)
+			}
+			return nil
 		}},
 		{"ingesters", func(c *Config) error {
 			for _, a := range c.Roles.IngesterList() {
@@ -141,8 +155,6 @@ func roleRule(c *Config) error {
 	switch {
 	case c.Bucket == "":
 		return errors.New("bucket must be set: all roles share it, and the default is a folder of this process alone")
-	case c.Has(RoleIngest) && c.Roles.Partitions == "":
-		return errors.New("ingest requires kafka.partitions")
 	case c.Has(RoleQuery) && len(c.Roles.IngesterList()) == 0:
 		return errors.New("query requires ingesters")
 	}

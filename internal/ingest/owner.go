@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -16,21 +18,28 @@ import (
 
 // OwnerOptions configure an Owner.
 type OwnerOptions struct {
-	// Partitions are the ones to run.
-	Partitions []int32
-	// Of returns the options of a partition. Partition, Life and AllLabels are set here.
-	Of      func(partition int32) Options
+	// Of returns the options of a partition that has one of so many shares of the memory. Partition, Life,
+	// AllLabels and ShipFirst are set here.
+	Of func(partition int32, shares int) Options
+	// Moves says that other processes may get the partitions, and look for the ships of this one.
+	Moves bool
+	// Shrink is how long a process must have had few partitions before each gets a larger share (10 min).
+	Shrink  time.Duration
 	Metrics *OwnerMetrics
 	Logger  *slog.Logger
 }
 
-// Owner runs partitions, each by itself: one that cannot go on holds back no other. It tries again after a
-// while. It is safe for concurrent use.
+// Owner runs the partitions that it is told to hold, each by itself: one that cannot go on holds back no
+// other. It tries again after a while. It is safe for concurrent use.
 type Owner struct {
-	o     OwnerOptions
-	all   []*owned
-	stop  context.CancelFunc
-	ended sync.WaitGroup
+	o      OwnerOptions
+	ctx    context.Context
+	stop   context.CancelFunc
+	ended  sync.WaitGroup
+	shares *shares
+
+	mu  sync.Mutex
+	all map[int32]*owned
 }
 
 // State says what an owner does with a partition.
@@ -44,6 +53,8 @@ const (
 	Reading State = "reading"
 	// Ready has reached the end. Then queries may rely on the partition, also if it falls back later.
 	Ready State = "ready"
+	// Leaving has let the partition go, and answers queries until its next owner has shipped.
+	Leaving State = "leaving"
 	// Stopped waits before it tries again, after an error.
 	Stopped State = "stopped"
 	// Ended is after Close.
@@ -54,33 +65,118 @@ const (
 type owned struct {
 	number int32
 
-	mu    sync.Mutex
-	p     *Partition // nil: it is not open
+	mu sync.Mutex
+	// held says that the partition is this process's; otherwise it runs until its next owner has shipped.
+	held  bool
+	left  time.Time // when it was let go
+	p     *Partition
 	ready bool
 	state State
 	err   error // why it is stopped
+	// end ends the present life; nil: there is none.
+	end    context.CancelCauseFunc
+	shares int // of the present life
 }
 
-// Own begins to run partitions, until Close.
+// Own returns an owner without partitions. It runs what it is told to hold until Stop.
 func Own(o OwnerOptions) *Owner {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	w := &Owner{o: o, stop: cancel}
-	for _, n := range o.Partitions {
-		w.all = append(w.all, &owned{number: n, state: Opening})
+	if o.Shrink <= 0 {
+		o.Shrink = 10 * time.Minute
 	}
+	w := &Owner{o: o, all: map[int32]*owned{}}
+	w.ctx, w.stop = context.WithCancel(context.Background())
+	w.shares = newShares(w)
 	o.Metrics.watch(w)
-	for _, x := range w.all {
-		w.ended.Go(func() { w.run(ctx, x) })
-	}
 	return w
 }
 
-// Stop makes all partitions ship, and then let go, and waits for them.
+// Hold begins to run partitions, or goes on with those that were let go and still run.
+func (w *Owner) Hold(partitions ...int32) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.ctx.Err() != nil {
+		return
+	}
+	w.o.Metrics.moved("held", len(partitions))
+	for _, n := range partitions {
+		x := w.all[n]
+		if x == nil {
+			x = &owned{number: n, state: Opening, held: true}
+			w.all[n] = x
+			w.ended.Go(func() { w.run(x) })
+		} else {
+			x.resume()
+		}
+	}
+	w.shares.resize(len(w.all))
+}
+
+// Release ships partitions and lets them go, within the time of ctx. They answer queries until their next
+// owners have shipped.
+func (w *Owner) Release(ctx context.Context, partitions ...int32) {
+	w.o.Metrics.moved("released", len(partitions))
+	var all sync.WaitGroup
+	w.letGo(partitions, func(x *owned, p *Partition) {
+		all.Go(func() {
+			if err := p.Release(ctx); err != nil {
+				w.o.Logger.Warn("cannot ship a partition that goes to another process, which will read its rows from Kafka", "partition", x.number, "err", err)
+			}
+		})
+	})
+	all.Wait()
+}
+
+// Lose stops ships of partitions at once. They answer queries as after Release.
+func (w *Owner) Lose(partitions ...int32) {
+	w.o.Metrics.moved("lost", len(partitions))
+	w.letGo(partitions, func(_ *owned, p *Partition) { p.Lose() })
+}
+
+// letGo calls fn for the partitions that are open, and ends what is done with the others.
+func (w *Owner) letGo(partitions []int32, fn func(*owned, *Partition)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, n := range partitions {
+		if x := w.all[n]; x != nil {
+			if p := x.leave(); p != nil {
+				fn(x, p)
+			}
+		}
+	}
+}
+
+// Succeeded waits until other processes have shipped all partitions that were let go, or until ctx ends, and
+// returns how many were left then. It waits less for what the bucket has all of: no one need ship it.
+func (w *Owner) Succeeded(ctx context.Context, idle time.Duration) (left int) {
+	began := time.Now()
+	tick := time.NewTicker(leaveEvery)
+	defer tick.Stop()
+	for {
+		left = 0
+		w.Each(func(_ int32, p *Partition, _ State, _ error) {
+			if p != nil && (!p.Idle() || time.Since(began) < idle) {
+				left++
+			}
+		})
+		if left == 0 {
+			return 0
+		}
+		select {
+		case <-ctx.Done():
+			return left
+		case <-tick.C:
+		}
+	}
+}
+
+// Stop makes all partitions ship, except for those that were let go, and ends them.
 func (w *Owner) Stop() {
-	w.stop()
+	w.mu.Lock()
+	w.stop() // no more begin
+	w.mu.Unlock()
 	w.ended.Wait()
 }
 
@@ -90,13 +186,28 @@ const (
 	mostPause  = time.Minute
 )
 
-// run opens and runs a partition again and again.
-func (w *Owner) run(ctx context.Context, x *owned) {
+// Why a life ends that could go on.
+var (
+	errLeft    = errors.New("the partition was let go")
+	errResized = errors.New("the partition gets another share of the memory")
+)
+
+// run opens and runs a partition again and again, until it is let go.
+func (w *Owner) run(x *owned) {
 	pause, allLabels := leastPause, false
-	for ctx.Err() == nil {
-		progress, err := w.life(ctx, x, allLabels)
-		if ctx.Err() != nil {
+	for w.goesOn(x) {
+		ctx, end := context.WithCancelCause(w.ctx)
+		progress, err := w.life(ctx, end, x, allLabels)
+		if w.ctx.Err() != nil {
+			end(nil)
 			break
+		}
+		if cause := context.Cause(ctx); errors.Is(cause, errLeft) || errors.Is(cause, errResized) {
+			if err != nil {
+				w.o.Logger.Warn("a partition was let go, and its end failed", "partition", x.number, "err", err)
+			}
+			end(nil)
+			continue
 		}
 		var unlabelled *UnlabelledError
 		// The labels may be in older blocks than those that were read.
@@ -110,29 +221,146 @@ func (w *Owner) run(ctx context.Context, x *owned) {
 		case <-ctx.Done():
 		case <-time.After(pause):
 		}
+		end(nil)
 		pause = min(2*pause, mostPause)
 	}
 	x.set(nil, Ended, nil)
 }
 
+// goesOn reports whether a partition is to be opened. Otherwise the owner forgets it.
+func (w *Owner) goesOn(x *owned) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.ctx.Err() != nil {
+		return false
+	}
+	if x.isHeld() {
+		return true
+	}
+	delete(w.all, x.number)
+	w.shares.resize(len(w.all))
+	return false
+}
+
 // life opens a partition, runs it until it stops or ctx ends, and closes it. It reports whether a record was
 // read.
-func (w *Owner) life(ctx context.Context, x *owned, allLabels bool) (progress bool, err error) {
-	o := w.o.Of(x.number)
-	o.Partition, o.Life, o.AllLabels = x.number, rand.Text(), allLabels
+func (w *Owner) life(ctx context.Context, end context.CancelCauseFunc, x *owned, allLabels bool) (progress bool, err error) {
+	x.begin(end, w.shares.now())
+	o := w.o.Of(x.number, x.shares)
+	o.Partition, o.Life, o.AllLabels, o.ShipFirst = x.number, rand.Text(), allLabels, w.o.Moves
 	p, err := Open(ctx, o)
 	if err != nil {
 		return false, err
 	}
 	began := p.Next()
 	x.set(p, Reading, nil)
+	watching, unwatch := context.WithCancel(ctx)
+	var watched sync.WaitGroup
+	watched.Go(func() { w.watch(watching, end, x, p) })
 	err = p.Run(ctx)
 	// Queries that ask now are told to ask elsewhere, and those that run have pinned what they read.
 	x.set(nil, Stopped, err)
+	if !x.isHeld() {
+		end(errLeft)
+	}
+	unwatch()
+	watched.Wait()
 	if errors.Is(err, catalog.ErrStale) {
 		err = fmt.Errorf("%w; give the partition to one process", err)
 	}
-	return p.Next() > began, errors.Join(err, p.Close())
+	err = errors.Join(err, p.Close())
+	if !x.isHeld() {
+		err = errors.Join(err, o.Head.FS.RemoveAll(o.Head.Dir)) // its next owner has the rows
+	}
+	return p.Next() > began, err
+}
+
+const (
+	// leaveEvery is how often the bucket is asked whether the next owner of a partition has shipped.
+	leaveEvery = 500 * time.Millisecond
+	// leaveIdle is how long the next owner of a partition that has no rows may take to begin.
+	leaveIdle = time.Minute
+)
+
+// watch ends a partition that was let go once queries need it no more.
+func (w *Owner) watch(ctx context.Context, end context.CancelCauseFunc, x *owned, p *Partition) {
+	tick := time.NewTicker(leaveEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		since, left := x.leftAt()
+		if !left {
+			continue
+		}
+		done, err := p.Succeeded(ctx)
+		if err != nil && ctx.Err() == nil {
+			w.o.Logger.Warn("cannot ask the bucket whether another process has a partition; trying again", "partition", x.number, "err", err)
+		}
+		if (done || p.Idle() && time.Since(since) > leaveIdle) && x.endLeft(end) {
+			return
+		}
+	}
+}
+
+// begin notes how the present life can be ended.
+func (x *owned) begin(end context.CancelCauseFunc, shares int) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.end, x.shares = end, shares
+	if !x.held { // it was let go since the owner looked
+		end(errLeft)
+	}
+}
+
+func (x *owned) isHeld() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.held
+}
+
+func (x *owned) leftAt() (time.Time, bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.left, !x.held
+}
+
+// resume makes the partition this process's again.
+func (x *owned) resume() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.held = true
+	if x.p != nil {
+		x.p.Resume()
+	}
+}
+
+// leave notes that the partition is let go. It returns the partition if it is open, and otherwise ends the
+// life.
+func (x *owned) leave() *Partition {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.held {
+		x.held, x.left = false, time.Now()
+	}
+	if x.p == nil && x.end != nil {
+		x.end(errLeft)
+	}
+	return x.p
+}
+
+// endLeft ends a life unless the partition has come back.
+func (x *owned) endLeft(end context.CancelCauseFunc) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.held {
+		return false
+	}
+	end(errLeft)
+	return true
 }
 
 func (x *owned) set(p *Partition, state State, err error) {
@@ -141,6 +369,9 @@ func (x *owned) set(p *Partition, state State, err error) {
 	x.p, x.state, x.ready = p, state, false
 	if err != nil || state == Reading {
 		x.err = err
+	}
+	if p != nil && !x.held { // it was let go while it was opened
+		x.end(errLeft)
 	}
 }
 
@@ -153,25 +384,32 @@ func (x *owned) get() (*Partition, State, error) {
 			x.ready, x.state = true, Ready
 		}
 	}
+	if x.ready && !x.held {
+		return x.p, Leaving, x.err
+	}
 	return x.p, x.state, x.err
 }
 
 // Each calls fn for every partition, with the partition if it is open.
 func (w *Owner) Each(fn func(number int32, p *Partition, state State, err error)) {
-	for _, x := range w.all {
+	w.mu.Lock()
+	all := slices.SortedFunc(maps.Values(w.all), func(a, b *owned) int { return int(a.number - b.number) })
+	w.mu.Unlock()
+	for _, x := range all {
 		p, state, err := x.get()
 		fn(x.number, p, state, err)
 	}
 }
 
-// Ready returns nil if all partitions are ready. Otherwise the error is of class transient and names one that
-// is not, first one that is stopped.
+// Ready returns nil if all partitions that are this process's are ready. Otherwise the error is of class
+// transient and names one that is not, first one that is stopped.
 func (w *Owner) Ready() error {
 	var waits, stopped error
-	n := 0
+	n, all := 0, 0
 	w.Each(func(number int32, p *Partition, state State, err error) {
+		all++
 		switch state {
-		case Ready:
+		case Ready, Leaving:
 			return
 		case Reading:
 			waits = fmt.Errorf("partition %d reads offset %d of %d", number, p.Next(), p.End())
@@ -188,7 +426,7 @@ func (w *Owner) Ready() error {
 	if waits == nil {
 		return nil
 	}
-	return fmt.Errorf("%w: %d of %d partitions are not ready: %w", model.ErrTransient, n, len(w.all), waits)
+	return fmt.Errorf("%w: %d of %d partitions are not ready: %w", model.ErrTransient, n, all, waits)
 }
 
 // CheckPartitions returns an error of class invalid unless an epoch has all of the partitions.

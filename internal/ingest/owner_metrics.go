@@ -11,20 +11,30 @@ import (
 type OwnerMetrics struct {
 	owner                        atomic.Pointer[Owner]
 	state, covered, next, behind *prometheus.Desc
+	moves                        *prometheus.CounterVec
 }
 
 // NewOwnerMetrics registers the metrics of an owner.
 func NewOwnerMetrics(reg prometheus.Registerer) *OwnerMetrics {
 	label := []string{"partition"}
 	m := &OwnerMetrics{
-		state: prometheus.NewDesc("shale_partition_state", "Whether a partition is in a state: opening, reading (it has not reached the end yet), ready, stopped or ended.",
+		state: prometheus.NewDesc("shale_partition_state", "Whether a partition is in a state: opening, reading (it has not reached the end yet), ready, leaving (another process gets it), stopped or ended.",
 			[]string{"partition", "state"}, nil),
 		covered: prometheus.NewDesc("shale_partition_covered_offset", "First offset of a partition that the bucket has not, as far as this process knows.", label, nil),
 		next:    prometheus.NewDesc("shale_partition_next_offset", "First offset of a partition that was not read.", label, nil),
 		behind:  prometheus.NewDesc("shale_partition_unshipped_records", "Records of a partition that were read and are not in the bucket.", label, nil),
 	}
-	reg.MustRegister(m)
+	m.moves = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "shale_partition_moves_total", Help: "Partitions that came to this process or left it, by what happened: held, released (after a ship) or lost (the session ended).",
+	}, []string{"what"})
+	reg.MustRegister(m, m.moves)
 	return m
+}
+
+func (m *OwnerMetrics) moved(what string, partitions int) {
+	if m != nil {
+		m.moves.WithLabelValues(what).Add(float64(partitions))
+	}
 }
 
 // watch makes the metrics those of an owner.
@@ -52,7 +62,7 @@ func (m *OwnerMetrics) Collect(to chan<- prometheus.Metric) {
 		gauge := func(d *prometheus.Desc, v float64, labels ...string) {
 			to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, append([]string{name}, labels...)...)
 		}
-		for _, s := range []State{Opening, Reading, Ready, Stopped, Ended} {
+		for _, s := range []State{Opening, Reading, Ready, Leaving, Stopped, Ended} {
 			v := 0.0
 			if s == state {
 				v = 1

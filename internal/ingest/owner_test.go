@@ -21,7 +21,7 @@ func (r *rig) owner(reg prometheus.Registerer, change func(*Options)) *Owner {
 	for p := range r.epochs[0].Partitions {
 		all = append(all, p)
 	}
-	w := Own(OwnerOptions{Partitions: all, Metrics: NewOwnerMetrics(reg), Of: func(p int32) Options {
+	w := Own(OwnerOptions{Metrics: NewOwnerMetrics(reg), Of: func(p int32, _ int) Options {
 		o := r.options(c, p)
 		o.Head.Registerer = reg
 		if change != nil {
@@ -30,6 +30,7 @@ func (r *rig) owner(reg prometheus.Registerer, change func(*Options)) *Owner {
 		return o
 	}})
 	r.t.Cleanup(w.Stop)
+	w.Hold(all...)
 	return w
 }
 

@@ -46,6 +46,9 @@ type Options struct {
 	AllLabels bool
 	// ShipEvery is how often all rows go to the bucket (10 min): what a lost disk makes the next owner read.
 	ShipEvery time.Duration
+	// ShipFirst makes Run ship as soon as the end is reached. Whoever had the partition before sees then that it
+	// need not answer queries any more.
+	ShipFirst bool
 	// Drain bounds the last ship, once Run has been told to end (60 s).
 	Drain time.Duration
 	// Room returns an error while the disk has no room for further rows; nil: it always has. Then Run waits.
@@ -72,6 +75,7 @@ type Partition struct {
 	reader  reader
 	head    *head.Head
 	shipper *ship.Shipper
+	gate    *gate
 	metrics *registrations
 	unknown []uint32
 
@@ -116,13 +120,14 @@ func Open(ctx context.Context, o Options) (_ *Partition, err error) {
 	p.overtaken, p.overtake = context.WithCancelCause(context.Background())
 	p.shipper = ship.New(ship.Options{FS: o.Head.FS, Bucket: o.Bucket, Catalog: o.Catalog, InBucket: true, Life: o.Life, Stale: p.overtake})
 	p.shipper.Resume(shipped)
+	p.gate = newGate(p.shipper)
 
 	// The rows of an older head are in the bucket or in Kafka, and which of them is not known.
 	if err := o.Head.FS.RemoveAll(o.Head.Dir); err != nil {
 		return nil, fmt.Errorf("%s: %w: %w", o.Head.Dir, model.ErrTransient, err)
 	}
 	h := o.Head
-	h.Node, h.Epoch, h.Shipper = p.node, last.Number, p.shipper
+	h.Node, h.Epoch, h.Shipper = p.node, last.Number, p.gate
 	h.KeepStale, h.IdleAfter = true, max(3*time.Hour, 2*o.LabelRefresh)
 	p.metrics = register(h.Registerer, prometheus.Labels{"partition": strconv.Itoa(int(o.Partition))})
 	h.Registerer = p.metrics
@@ -231,9 +236,9 @@ func (p *Partition) Shipped() int64 { return topics.Offset(p.shipper.Covered()) 
 // readPause is the wait after an error of Kafka that may pass.
 const readPause = time.Second
 
-// Run reads the partition until ctx ends, and ships. Then it ships once more, and returns nil. It returns
-// earlier, after it has shipped what came before, with an error that says what stopped the partition. After
-// [catalog.ErrStale] another machine has it, and nothing was shipped.
+// Run reads the partition until ctx ends, and ships. Then it ships once more, unless the partition was let
+// go, and returns nil. It returns earlier, after it has shipped what came before, with an error that says what
+// stopped the partition. After [catalog.ErrStale] another machine has it, and nothing was shipped.
 func (p *Partition) Run(ctx context.Context) error {
 	reading, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -244,11 +249,20 @@ func (p *Partition) Run(ctx context.Context) error {
 	ships.Go(func() {
 		tick := time.NewTicker(p.o.ShipEvery)
 		defer tick.Stop()
+		first := p.firstShip()
 		for {
 			select {
 			case <-reading.Done():
 				return
+			case <-first:
+				if p.End() < 0 || p.Next() < p.End() || p.Idle() {
+					continue
+				}
+				first = nil
 			case <-tick.C:
+			}
+			if p.gate.isShut() {
+				continue
 			}
 			err := p.Ship(reading)
 			// What is damaged may be the catalogue, which another head would need as well.
@@ -271,6 +285,9 @@ func (p *Partition) Run(ctx context.Context) error {
 	}
 	if errors.Is(damage, model.ErrCorrupt) {
 		return damage
+	}
+	if p.gate.isShut() {
+		return err
 	}
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.o.Drain)
 	defer cancel()

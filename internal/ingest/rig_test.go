@@ -84,6 +84,7 @@ func (r *logReader) Read(ctx context.Context, fn func(*kafka.Record) error) erro
 		select {
 		case <-changed:
 		case <-ctx.Done():
+		case <-time.After(10 * time.Millisecond): // an idle partition has an end, too
 		}
 		return nil
 	}

@@ -55,6 +55,7 @@ func TestKafka(t *testing.T) {
 		{"Commands", testCommands},
 		{"EqualRoles", testEqualRoles},
 		{"KillRoles", testKillRoles},
+		{"GroupMoves", testGroupMoves},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, broker) })
 	}

@@ -5,6 +5,8 @@
 // from an offset, and skips none. What stops it has an error of its own type: a [GapError] for records that
 // retention deleted, a [PoisonError] for one that does not decode, a [TopicError] for another topic.
 //
+// A [Group] divides the partitions among processes. It says which they are, and nothing about offsets.
+//
 // [Describe] and [Check] say whether the settings of a topic keep what was acknowledged.
 //
 // The package owns connections and their bounds. It never decides which partition a series belongs to, never

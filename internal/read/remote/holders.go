@@ -131,6 +131,8 @@ type Gap struct {
 	From, To uint64
 	// Why says what is known of the cause; it may be empty.
 	Why string
+	// moves says that no peer has failed.
+	moves bool
 }
 
 // Error names the journal and the numbers.
@@ -261,7 +263,7 @@ func (s *Source) withoutHolder(progress []Progress, best map[journalID]*wire.Jou
 		if best[journalID{x.Node, x.Epoch}] != nil || x.Unknown == nil && x.Covered >= x.End {
 			continue
 		}
-		g := &Gap{Node: x.Node, Epoch: x.Epoch, From: x.Covered + 1, To: x.End}
+		g := &Gap{Node: x.Node, Epoch: x.Epoch, From: x.Covered + 1, To: x.End, moves: unheard == nil}
 		if why := errors.Join(x.Unknown, unheard); why != nil {
 			g.Why = strings.ReplaceAll(why.Error(), "\n", "; ")
 		}

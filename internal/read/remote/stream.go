@@ -42,8 +42,16 @@ const attempts = 2
 // open asks the holders of all journals, and returns their answers once all have pinned what they return.
 func (s *Source) open(ctx context.Context, path string, of *wire.Request, req *model.Request) ([]*stream, error) {
 	failed := map[string]error{}
+	began := time.Now()
 	for try := 1; ; try++ {
 		p, err := s.choose(ctx, try > 1, failed)
+		for ; isMove(err) && time.Since(began) < moveTime; p, err = s.choose(ctx, true, failed) {
+			select {
+			case <-ctx.Done():
+				return nil, err
+			case <-time.After(moveEvery):
+			}
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -55,6 +63,19 @@ func (s *Source) open(ctx context.Context, path string, of *wire.Request, req *m
 			return nil, err
 		}
 	}
+}
+
+// A query waits so long for the next holder of a partition, and asks so often.
+const (
+	moveTime  = 2 * time.Second
+	moveEvery = 100 * time.Millisecond
+)
+
+// isMove reports whether an error is that a journal has no holder, though all peers have answered: then it
+// mostly moves from one to another.
+func isMove(err error) bool {
+	var gap *Gap
+	return errors.As(err, &gap) && gap.moves
 }
 
 // openPlan asks all at the same time. It notes peers in failed that could not be reached.
