@@ -237,8 +237,8 @@ func (p *Partition) Shipped() int64 { return topics.Offset(p.shipper.Covered()) 
 const readPause = time.Second
 
 // Run reads the partition until ctx ends, and ships. Then it ships once more, unless the partition was let
-// go, and returns nil. It returns earlier, after it has shipped what came before, with an error that says what
-// stopped the partition. After [catalog.ErrStale] another machine has it, and nothing was shipped.
+// go, and returns nil. It returns earlier, after it has shipped what came before, with an error that says
+// what stopped the partition. After [catalog.ErrStale] another machine has it, and nothing was shipped.
 func (p *Partition) Run(ctx context.Context) error {
 	reading, stop := context.WithCancelCause(ctx)
 	defer stop(nil)

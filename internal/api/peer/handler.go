@@ -185,7 +185,11 @@ func (c *call) begin(ctx context.Context, r *http.Request) error {
 		}
 		if need.AtLeast > j.To {
 			if err := await(ctx, p, need.AtLeast); err != nil {
-				return fmt.Errorf("%w: %s of epoch %d is applied up to %d, not %d: %w", wire.ErrLag, need.Node, need.Epoch, p.Journal().To, need.AtLeast, err)
+				why := wire.ErrLag
+				if errors.Is(err, model.ErrClosed) { // it has moved to another process while the query waited
+					why = wire.ErrWrongJournal
+				}
+				return fmt.Errorf("%w: %s of epoch %d is applied up to %d, not %d: %w", why, need.Node, need.Epoch, p.Journal().To, need.AtLeast, err)
 			}
 			j = p.Journal()
 		}
