@@ -49,15 +49,16 @@ race: ## Test under the race detector.
 oracle: ## Compare the Prometheus API with Prometheus itself.
 	cd internal/api/prom/oracle && go vet ./... && go test -count=1 ./...
 
-oracle-victorialogs: ## Compare QUERIES (10000) random LogQL queries over the VictoriaLogs at VICTORIALOGS=URL with the same over Shale's own sources.
+oracle-victorialogs: ## Compare QUERIES (10000) random LogQL queries over the VictoriaLogs at VICTORIALOGS=URL with the same over Shale's own sources, and with Loki.
 	go test -count=1 -timeout 2h -v ./internal/read/victorialogs -run TestDifferential -victorialogs $(VICTORIALOGS) -queries $(or $(QUERIES),10000) -seed $(or $(SEED),1)
+	cd test/logql-oracle && go test -count=1 -timeout 2h -v ./metric -run TestVictoriaLogs -victorialogs $(VICTORIALOGS) -queries $(or $(QUERIES),10000) -seed $(or $(SEED),1)
 
 # Loki, its client and VictoriaLogs take minutes to build the first time, so they are built while the first tests run. The tests with bad
-# input mostly wait, so they run at the same time.
+# input mostly wait, so they run at the same time; tests of ./test/e2e that mostly wait are parallel.
 e2e: ## Compare with real Prometheus servers, collectd, nc, logcli, VictoriaLogs and OpenTelemetry for DURATION (60s), read the blocks with Python, and kill a real Kafka.
 	@(cd test/victorialogs && go tool -n victoria-logs >/dev/null; cd ../logcli && go tool -n logcli >/dev/null && go tool -n loki >/dev/null) & built=$$!; \
 	go test -tags '$(TAGS),e2e' -count=1 -timeout 20m ./test/badinput & attacked=$$!; \
-	go test -tags '$(TAGS),e2e' -count=1 -timeout 30m -v ./test/e2e -duration $(DURATION); tested=$$?; \
+	go test -tags '$(TAGS),e2e' -count=1 -timeout 30m -parallel 4 -v ./test/e2e -duration $(DURATION); tested=$$?; \
 	wait $$built && wait $$attacked && exit $$tested
 	go test -tags '$(TAGS),e2e' -count=1 -timeout 10m ./test/reader ./bench ./bench/neighbours
 	go test -tags '$(TAGS),e2e' -count=1 -timeout 15m ./test/kafka

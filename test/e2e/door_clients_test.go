@@ -67,6 +67,7 @@ func credentials(t *testing.T, issuer *issuertest.Issuer, right, token string) [
 // tokens and JWTs of a real issuer, and keeps out those whose token is wrong, has expired, is missing, is
 // revoked, is for another tenant or lacks the right.
 func TestDoorClients(t *testing.T) {
+	t.Parallel()
 	if *serverKind != "shale" {
 		t.Skip("it is about tokens")
 	}

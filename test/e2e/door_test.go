@@ -157,6 +157,7 @@ remote_write:
 // TestDoor lets real clients in with tokens, passwords and certificates, and keeps out those whose token is
 // wrong, has expired, is missing, is revoked, or is of another tenant.
 func TestDoor(t *testing.T) {
+	t.Parallel()
 	if *serverKind != "shale" {
 		t.Skip("it is about tokens")
 	}

@@ -38,6 +38,7 @@ func eventually(t *testing.T, what string, compare func() error) {
 }
 
 func TestRealClients(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	s := newServer(t, dir)
 	s.start()

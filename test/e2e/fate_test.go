@@ -64,6 +64,7 @@ func (f *refuser) fate(sender, status string, enough int) string {
 // TestFates: what real senders do with each status that Shale refuses writes with. docs/limits.md has it as a
 // table.
 func TestFates(t *testing.T) {
+	t.Parallel()
 	if *serverKind != "shale" {
 		t.Skip("it needs no server")
 	}

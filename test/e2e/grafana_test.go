@@ -105,6 +105,7 @@ func grafanaRequests(now time.Time) []panelRequest {
 // header with a token, the JWT of the user and a client certificate. All are answered. With the wrong
 // password, with no credentials and with a token that may only write, each is refused.
 func TestGrafana(t *testing.T) {
+	t.Parallel()
 	if *serverKind != "shale" {
 		t.Skip("it is about tokens")
 	}

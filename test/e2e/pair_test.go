@@ -161,6 +161,7 @@ func plainTarget(t *testing.T) string {
 // with 2.0 whose clock is ahead. Each is stopped once, and started again. All samples are stored once,
 // without a gap, and neither server takes any response for a failure.
 func TestPair(t *testing.T) {
+	t.Parallel()
 	if *serverKind != "shale" {
 		t.Skip("it is about pairs")
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/internal/read/logql/logqltest"
+	"github.com/shaledb/shale/internal/read/victorialogs/victorialogstest"
 )
 
 var (
@@ -33,9 +34,9 @@ func TestDifferential(t *testing.T) {
 	same, some, errs, different := 0, 0, 0, 0
 	for i, d := range data {
 		id := fmt.Sprintf("%d:%d", account, i)
-		d = asStored(d)
-		push(t, *realServer, id, d)
-		theirs, ours := engineOver(newSource(t, settings(t, *realServer, id))), logqltest.InMemory(d)
+		d = victorialogstest.AsStored(d)
+		victorialogstest.Push(t, *realServer, id, d)
+		theirs, ours := logqltest.Over(victorialogstest.Source(t, victorialogstest.Settings(t, *realServer, id))), logqltest.InMemory(d)
 		var all []logqltest.Query
 		if *written || i == 0 {
 			all = logqltest.Written(d)

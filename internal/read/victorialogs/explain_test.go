@@ -12,13 +12,14 @@ import (
 	"github.com/shaledb/shale/internal/read/logql"
 	"github.com/shaledb/shale/internal/read/logql/logqltest"
 	"github.com/shaledb/shale/internal/read/logql/vector"
+	"github.com/shaledb/shale/internal/read/victorialogs/victorialogstest"
 )
 
 // TestExplain: a query that is explained says where its parts run, and asks the server nothing.
 func TestExplain(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the server is asked") }))
 	defer server.Close()
-	e := engineOver(newSource(t, settings(t, server.URL, "1")))
+	e := logqltest.Over(victorialogstest.Source(t, victorialogstest.Settings(t, server.URL, "1")))
 	for _, test := range []struct{ query, want string }{
 		{`{app="web", env=~"a|b", pod=~"p.*", trace_id!="x"} |= "time out" | json`,
 			`app="web" pushed; env=~"a|b" pushed; pod=~"p.*" partial; trace_id!="x" local; line contains "time out" partial; lines local`},

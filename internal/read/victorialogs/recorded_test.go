@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/internal/read/logql/logqltest"
+	"github.com/shaledb/shale/internal/read/victorialogs/victorialogstest"
 )
 
 var recordAs = flag.String("record", "", "version of the server at -victorialogs, such as 1.52, whose responses are recorded in testdata")
@@ -29,7 +30,7 @@ type exchange struct{ Account, Query, Body string }
 func recordedData() []*logqltest.Dataset {
 	all := logqltest.Datasets(4, 24, 11)
 	for i := range all {
-		all[i] = asStored(all[i])
+		all[i] = victorialogstest.AsStored(all[i])
 	}
 	return all
 }
@@ -76,7 +77,7 @@ func TestRecorded(t *testing.T) {
 			defer server.Close()
 			some := 0
 			for i, d := range recordedData() {
-				theirs, ours := engineOver(newSource(t, settings(t, server.URL, fmt.Sprint("7:", i)))), logqltest.InMemory(d)
+				theirs, ours := logqltest.Over(victorialogstest.Source(t, victorialogstest.Settings(t, server.URL, fmt.Sprint("7:", i)))), logqltest.InMemory(d)
 				for _, q := range recordedQueries(d) {
 					want := logqltest.Run(context.Background(), ours, logqltest.Tenant, &q)
 					got := logqltest.Run(context.Background(), theirs, logqltest.Tenant, &q)
@@ -122,7 +123,7 @@ func record(t *testing.T) {
 		defer mu.Unlock()
 		query := r.FormValue("query")
 		project := r.Header.Get("ProjectID")
-		code, body := post(t, *realServer+r.URL.Path, fmt.Sprint(account, ":", project), "application/x-www-form-urlencoded", []byte(url.Values{"query": {query}}.Encode()))
+		code, body := victorialogstest.Post(t, *realServer+r.URL.Path, fmt.Sprint(account, ":", project), "application/x-www-form-urlencoded", []byte(url.Values{"query": {query}}.Encode()))
 		if at := (exchange{Account: "7:" + project, Query: query}); code == http.StatusOK && !seen[at] {
 			seen[at] = true
 			at.Body = string(body)
@@ -133,8 +134,8 @@ func record(t *testing.T) {
 	}))
 	defer proxy.Close()
 	for i, d := range recordedData() {
-		push(t, *realServer, fmt.Sprint(account, ":", i), d)
-		e := engineOver(newSource(t, settings(t, proxy.URL, fmt.Sprint("7:", i))))
+		victorialogstest.Push(t, *realServer, fmt.Sprint(account, ":", i), d)
+		e := logqltest.Over(victorialogstest.Source(t, victorialogstest.Settings(t, proxy.URL, fmt.Sprint("7:", i))))
 		for _, q := range recordedQueries(d) {
 			logqltest.Run(context.Background(), e, logqltest.Tenant, &q)
 		}

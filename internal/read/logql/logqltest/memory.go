@@ -25,5 +25,10 @@ func InMemory(d *Dataset) *logql.Engine {
 		}
 		sources = append(sources, m)
 	}
+	return Over(sources...)
+}
+
+// Over returns an engine over sources.
+func Over(sources ...read.Source) *logql.Engine {
 	return logql.New(logql.Options{Read: read.New(read.Options{Sources: sources})})
 }

@@ -1,4 +1,4 @@
-package victorialogs_test
+package victorialogstest
 
 import (
 	"bytes"
@@ -16,15 +16,13 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/shaledb/shale/internal/read"
-	"github.com/shaledb/shale/internal/read/logql"
 	"github.com/shaledb/shale/internal/read/logql/logqltest"
 	"github.com/shaledb/shale/internal/read/victorialogs"
 	"github.com/shaledb/shale/internal/write/logs"
 )
 
-// settings returns the settings for a server whose account is that of the tenant of data sets.
-func settings(t testing.TB, server, account string) victorialogs.Settings {
+// Settings returns settings for a server whose account is that of the tenant of data sets.
+func Settings(t testing.TB, server, account string) victorialogs.Settings {
 	s := victorialogs.Settings{Source: victorialogs.At(server), Requests: 8}
 	if err := s.Accounts.UnmarshalText([]byte(logqltest.Tenant + "=" + account)); err != nil {
 		t.Fatal(err)
@@ -32,8 +30,8 @@ func settings(t testing.TB, server, account string) victorialogs.Settings {
 	return s
 }
 
-// newSource returns a source that adds nothing to lines.
-func newSource(t testing.TB, s victorialogs.Settings) *victorialogs.Source {
+// Source returns a source that adds nothing to lines.
+func Source(t testing.TB, s victorialogs.Settings) *victorialogs.Source {
 	src := victorialogs.New(victorialogs.Options{Settings: s, Seed: 1, Rules: logs.Rules{}, Registerer: prometheus.NewRegistry()})
 	t.Cleanup(func() {
 		if err := src.Close(); err != nil {
@@ -43,17 +41,13 @@ func newSource(t testing.TB, s victorialogs.Settings) *victorialogs.Source {
 	return src
 }
 
-func engineOver(all ...read.Source) *logql.Engine {
-	return logql.New(logql.Options{Read: read.New(read.Options{Sources: all})})
-}
-
 // noMessage is the text that VictoriaLogs gives to a line without one.
 const noMessage = "missing _msg field; see https://docs.victoriametrics.com/victorialogs/keyconcepts/#message-field"
 
-// asStored returns a copy of a data set as VictoriaLogs keeps it: lines of one time in no order of arrival,
+// AsStored returns a copy of a data set as VictoriaLogs keeps it: lines of one time in no order of arrival,
 // which here is that of their text and metadata; a text for empty lines; and no structured metadata that
 // repeats a label of the stream.
-func asStored(d *logqltest.Dataset) *logqltest.Dataset {
+func AsStored(d *logqltest.Dataset) *logqltest.Dataset {
 	out := *d
 	out.Streams = slices.Clone(d.Streams)
 	for i := range out.Streams {
@@ -87,9 +81,9 @@ func without(pairs, others []string) (out []string) {
 	return out
 }
 
-// push stores a data set in an account of a real server, and waits until it can be queried by its streams,
+// Push stores a data set in an account of a real server, and waits until it can be queried by its streams,
 // which VictoriaLogs indexes later than the lines.
-func push(t testing.TB, server, account string, d *logqltest.Dataset) {
+func Push(t testing.TB, server, account string, d *logqltest.Dataset) {
 	type stream struct {
 		Stream map[string]string `json:"stream"`
 		Values [][]any           `json:"values"`
@@ -117,13 +111,13 @@ func push(t testing.TB, server, account string, d *logqltest.Dataset) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if code, text := post(t, server+"/insert/loki/api/v1/push?disable_message_parsing=1", account, "application/json", b); code != http.StatusNoContent {
+	if code, text := Post(t, server+"/insert/loki/api/v1/push?disable_message_parsing=1", account, "application/json", b); code != http.StatusNoContent {
 		t.Fatalf("push: %d %s", code, text)
 	}
 	query := url.Values{"query": {`{app!=""} _stream:{app!=""} | stats count() n`}}
 	want := fmt.Sprintf("{\"n\":\"%d\"}\n", lines)
 	for end := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
-		_, text := post(t, server+"/select/logsql/query", account, "application/x-www-form-urlencoded", []byte(query.Encode()))
+		_, text := Post(t, server+"/select/logsql/query", account, "application/x-www-form-urlencoded", []byte(query.Encode()))
 		if string(text) == want {
 			return
 		}
@@ -133,8 +127,8 @@ func push(t testing.TB, server, account string, d *logqltest.Dataset) {
 	}
 }
 
-// post sends a request to a real server. Its connection ends with the test.
-func post(t testing.TB, address, account, kind string, body []byte) (code int, text []byte) {
+// Post sends a request to a real server. Its connection ends with the test.
+func Post(t testing.TB, address, account, kind string, body []byte) (code int, text []byte) {
 	req, err := http.NewRequest("POST", address, bytes.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
