@@ -40,29 +40,39 @@ func AppendRollup(dst []byte, r *Rollup) []byte {
 	})
 }
 
-// ParseRollup decodes the blob of a histogram if it is a rollup.
+// ParseRollup decodes the blob of a histogram if it is a rollup: all of its numbers have fixed places but the
+// schema.
 func ParseRollup(b []byte, r *Rollup) bool {
-	p := blobParser{in: b}
-	flags, sum, schema := p.byte(), p.fixed(), p.varint()
-	if flags&histogramFloat == 0 || schema <= rollupSchema || schema > math.MaxInt32 {
+	if len(b) < 10 || b[0]&histogramFloat == 0 {
 		return false
 	}
-	_, count, _ := p.fixed(), p.fixed(), p.fixed()
-	*r = Rollup{Step: schema - rollupSchema, Sum: math.Float64frombits(sum), Given: flags&histogramGauge != 0}
-	n := math.Float64frombits(count)
-	if spans := p.uvarint(); spans != 1 || p.varint() != 0 || !(n >= 0 && n <= 1<<32) {
+	schema, n := binary.Varint(b[9:])
+	if n <= 0 || schema <= rollupSchema || schema > math.MaxInt32 {
 		return false
 	}
-	length := p.uvarint()
-	r.Count, r.HasOwn = int64(n), length == 4
-	if negative := p.uvarint(); length != 3 && length != 4 || negative != 0 || p.uvarint() != length || len(p.in) != 8*int(length)+2 {
+	// After the schema come the zero threshold, count, zero count, spans, number of buckets, and buckets.
+	p := b[9+n:]
+	const head = 24 + 5
+	if len(p) < head+3*8+2 {
 		return false
 	}
-	values := [4]*float64{&r.Min, &r.Max, &r.Last, &r.Own}
-	for i := range length {
-		*values[i] = math.Float64frombits(binary.LittleEndian.Uint64(p.in[8*i:]))
+	length := int(p[26])
+	spans := [5]byte{1, 0, byte(length), 0, byte(length)}
+	if [5]byte(p[24:]) != spans || length != 3 && length != 4 || len(p) != head+8*length+2 {
+		return false
 	}
-	return p.why == ""
+	number := func(at int) float64 { return math.Float64frombits(binary.LittleEndian.Uint64(p[at:])) }
+	count := number(8)
+	if !(count >= 0 && count <= 1<<32) {
+		return false
+	}
+	r.Step, r.Count, r.Given, r.HasOwn, r.Own = schema-rollupSchema, int64(count), b[0]&histogramGauge != 0, length == 4, 0
+	r.Sum = math.Float64frombits(binary.LittleEndian.Uint64(b[1:]))
+	r.Min, r.Max, r.Last = number(head), number(head+8), number(head+16)
+	if r.HasOwn {
+		r.Own = number(head + 24)
+	}
+	return true
 }
 
 // RollupStep returns the length in seconds of the slot that row i is a rollup of, or 0 for other rows.

@@ -3,6 +3,7 @@ package graphite
 import (
 	"errors"
 	"slices"
+	"sync"
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/read"
@@ -77,10 +78,23 @@ func (l *layout) group(s selection, within model.TimeRange, step int64) ([]fetch
 	return l.rows(s, within, step, want)
 }
 
+// rowsPool holds rows of a series between renders: a year of them has megabytes.
+var rowsPool = sync.Pool{New: func() any { return new(model.Rows) }}
+
+// mostKept is the most bytes of values and of times that a kept set of rows has.
+const mostKept = 8 << 20
+
+func keepRows(rows *model.Rows) {
+	if cap(rows.Bytes) <= mostKept && 8*cap(rows.Times) <= mostKept {
+		rowsPool.Put(rows)
+	}
+}
+
 // rows returns the series of a selection that have rows in a range and are read from rollups of a step.
 func (l *layout) rows(s selection, within model.TimeRange, step int64, rollup *model.RollupRequest) ([]fetched, error) {
 	var all []fetched
-	var rows model.Rows
+	rows := rowsPool.Get().(*model.Rows)
+	defer keepRows(rows)
 	err := l.walk(l.w, s, within, false, rollup, func(set *read.SeriesSet) error {
 		name, tags := nameOf(set.Labels())
 		p, err := l.plan(name)
@@ -89,20 +103,20 @@ func (l *layout) rows(s selection, within model.TimeRange, step int64, rollup *m
 		}
 		rows.Reset()
 		if p.rollup == step {
-			if err := set.AppendRows(l.w, &rows); err != nil {
+			if err := set.AppendRows(l.w, rows); err != nil {
 				return err
 			}
 		}
 		if rows.Len() == 0 {
 			return l.q.Quota.TakeBytes(-set.Charged())
 		}
-		if rollup != nil && policy.Conflicts(&rows) {
+		if rollup != nil && policy.Conflicts(rows) {
 			if !rollup.Raw {
 				return errConflict
 			}
 			l.q.Cost.Warnings.Add(lateWarning)
 		}
-		return l.add(&all, name, tags, &rows)
+		return l.add(&all, name, tags, rows)
 	})
 	return all, err
 }

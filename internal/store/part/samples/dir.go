@@ -51,10 +51,10 @@ type sampleDir struct {
 	lens   []int64
 	starts []int64
 
-	// layouts are the layouts of histograms, which the first histogram decodes into histograms.
+	// layouts are the layouts of histograms, which the first histogram decodes into layoutsOf.
 	layouts     []byte
 	layoutsRead bool
-	histograms  histogramDecoder
+	layoutsOf   []layout // decoded
 
 	hasStarts bool
 	// block and blockStarts are the last decoded block of the page-wide column, which has the number at.
@@ -136,7 +136,7 @@ func (d *sampleDir) decode(payload []byte) error {
 func (d *sampleDir) forget() {
 	d.payload, d.seqBytes, d.layouts, d.layoutsRead = nil, nil, nil, false
 	d.short.bytes, d.long.bytes, d.shortStarts.bytes, d.longStarts.bytes = nil, nil, nil, nil
-	d.histograms = histogramDecoder{} // which are few, and large
+	d.layoutsOf = nil // which are few, and may have long bounds
 }
 
 func (d *sampleDir) span() (rank0 uint32, ranks, rows int) {
@@ -362,17 +362,19 @@ func (d *sampleDir) startsOf(long, n int) ([]int64, error) {
 func (d *sampleDir) appendMixed(i, from, to int, times []int64, dst *model.Rows) error {
 	if !d.layoutsRead {
 		var err error
-		if d.histograms.layouts, err = readLayouts(d.histograms.layouts[:0], d.layouts); err != nil {
+		if d.layoutsOf, err = readLayouts(d.layoutsOf[:0], d.layouts); err != nil {
 			return err
 		}
 		d.layoutsRead = true
 	}
 	n, at := int(d.counts[i]), int(d.posOf(i).long)
-	if err := d.histograms.decode(d.long.segment(at), n, &d.values); err != nil {
-		return err
-	}
 	starts, err := d.startsOf(at, n)
 	if err != nil {
+		return err
+	}
+	h := borrowDecoder(d.layoutsOf)
+	defer h.giveBack()
+	if err := h.decode(d.long.segment(at), n, &d.values); err != nil {
 		return err
 	}
 	for k := from; k < to; k++ {
@@ -380,7 +382,7 @@ func (d *sampleDir) appendMixed(i, from, to int, times []int64, dst *model.Rows)
 		if starts != nil {
 			start = starts[k]
 		}
-		if err := d.histograms.appendRow(k, times[k], start, dst); err != nil {
+		if err := h.appendRow(k, times[k], start, dst); err != nil {
 			return err
 		}
 	}

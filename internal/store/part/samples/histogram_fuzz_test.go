@@ -28,6 +28,15 @@ func FuzzHistograms(f *testing.F) {
 	}
 	f.Add(all, false)
 	f.Add(all[:200], true)
+	// Rollups, and with them all histograms whose numbers have fixed places.
+	var rolled []byte
+	for i := range 60 {
+		x := float64(i * i)
+		b := model.AppendRollup(nil, &model.Rollup{Step: int64(60 << (i / 20)), Count: int64(i), Sum: x, Min: -x, Max: x / 3, Last: 1, Own: 7, HasOwn: i%3 == 0, Given: i%20 == 1})
+		rolled = append(append(rolled, byte(len(b))), b...)
+	}
+	f.Add(rolled, false)
+	f.Add(rolled, true)
 	f.Fuzz(func(t *testing.T, b []byte, dense bool) {
 		var rows, got model.Rows
 		for rest := b; len(rest) > 0; {

@@ -130,6 +130,34 @@ type layout struct {
 	positive, negative int // buckets
 	// least is how many bytes a histogram of the layout has at least.
 	least uint64
+	// flat are the bytes that all histograms of the layout share, if the others have fixed places; see [flat].
+	flat flat
+}
+
+// flat is for histograms of floats without negative buckets and custom bounds, which all rollups are. Their
+// bytes are flags, sum, schema, count, zero count, spans, positive buckets, and a zero for each of the lists
+// that they do not have.
+type flat struct{ flags, schema, spans []byte }
+
+// flatBuckets bounds the memory that flatOf takes for a layout of a damaged page.
+const flatBuckets = 256
+
+// flatOf returns what histograms of a layout share, or nothing if their numbers have no fixed places.
+func flatOf(l *layout) (f flat) {
+	if !l.h.Float || len(l.h.NegativeSpans) > 0 || len(l.h.Custom) > 0 {
+		return flat{}
+	}
+	h := l.h
+	h.Positive = make([]uint64, l.positive)
+	b := model.AppendHistogram(nil, &h)
+	spans := len(b) - 2 - 8*l.positive
+	for schema := 9; schema < len(b); schema++ {
+		if b[schema] < 0x80 { // its last byte
+			schema += 9
+			return flat{flags: b[:1], schema: b[9:schema], spans: b[schema+16 : spans]}
+		}
+	}
+	return flat{}
 }
 
 // numbers is how many numbers a histogram of the layout has: the zero count, the buckets, the count, the sum.
@@ -159,10 +187,13 @@ func readLayouts(dst []layout, b []byte) ([]layout, error) {
 			perBucket = 8
 		}
 		l.least = 20 + 8*uint64(len(l.h.Custom)) + perBucket*uint64(l.positive+l.negative)
-		dst = append(dst, l)
 		if s.Bad {
 			break
 		}
+		if spanLength(l.h.PositiveSpans) <= flatBuckets {
+			l.flat = flatOf(&l)
+		}
+		dst = append(dst, l)
 	}
 	return dst, s.End("layouts of histograms")
 }

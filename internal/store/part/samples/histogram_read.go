@@ -1,7 +1,9 @@
 package samples
 
 import (
+	"encoding/binary"
 	"slices"
+	"sync"
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/store/part/column"
@@ -23,6 +25,26 @@ type histogramDecoder struct {
 
 // decodedRow says where the first number of a row is, and how far from it the next.
 type decodedRow struct{ at, stride int }
+
+// decoders are kept for all pages: a query over a year reads a few hundred rows of each of hundreds of
+// blocks.
+var decoders = sync.Pool{New: func() any { return new(histogramDecoder) }}
+
+// mostNumbers is the most numbers that a kept decoder has room for.
+const mostNumbers = 1 << 17
+
+func borrowDecoder(layouts []layout) *histogramDecoder {
+	d := decoders.Get().(*histogramDecoder)
+	d.layouts = layouts
+	return d
+}
+
+func (d *histogramDecoder) giveBack() {
+	d.layouts, d.h = nil, model.Histogram{Positive: d.h.Positive, Negative: d.h.Negative}
+	if max(cap(d.numbers), cap(d.rows), cap(d.refs), cap(d.h.Positive), cap(d.h.Negative)) <= mostNumbers {
+		decoders.Put(d)
+	}
+}
 
 // decode reads a segment of n rows, which takes all of b.
 func (d *histogramDecoder) decode(b []byte, n int, values *column.ValueDecoder) error {
@@ -134,6 +156,11 @@ func (d *histogramDecoder) appendRow(k int, t, start int64, dst *model.Rows) err
 		return nil
 	}
 	l := &d.layouts[d.refs[k]-1]
+	if len(l.flat.flags) > 0 {
+		begin := len(dst.Bytes)
+		dst.Bytes = l.appendFlat(dst.Bytes, d.numbers[at:], stride)
+		return endBlob(dst, t, model.KindHistogram, begin, start)
+	}
 	h := &d.h
 	positive, negative := h.Positive[:0], h.Negative[:0]
 	*h = l.h
@@ -166,4 +193,25 @@ func (d *histogramDecoder) appendRow(k int, t, start int64, dst *model.Rows) err
 	begin := len(dst.Bytes)
 	dst.Bytes = model.AppendHistogram(dst.Bytes, h)
 	return endBlob(dst, t, model.KindHistogram, begin, start)
+}
+
+// appendFlat appends the bytes of a histogram whose numbers are a stride apart.
+func (l *layout) appendFlat(dst []byte, numbers []uint64, stride int) []byte {
+	f := &l.flat
+	begin, size := len(dst), 27+len(f.schema)+len(f.spans)+8*l.positive
+	dst = slices.Grow(dst, size)[:begin+size]
+	b := dst[begin:]
+	put := func(at, column int) { binary.LittleEndian.PutUint64(b[at:], numbers[column*stride]) }
+	b[0] = f.flags[0]
+	put(1, l.positive+2)
+	at := 9 + copy(b[9:], f.schema)
+	put(at, l.positive+1)
+	put(at+8, 0)
+	at += 16
+	at += copy(b[at:], f.spans)
+	for i := range l.positive {
+		put(at+8*i, i+1)
+	}
+	b[size-2], b[size-1] = 0, 0
+	return dst
 }
