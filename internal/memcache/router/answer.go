@@ -8,12 +8,18 @@ import (
 	"time"
 )
 
+// fewAhead is how many bytes are read ahead where values are large.
+const fewAhead = 512
+
 // reader reads the responses of a connection.
 type reader struct {
 	conn     net.Conn
 	l        *link
 	buf      []byte
 	from, to int
+	// large: the last value was large. Then as much is read ahead as a line needs, so that the value itself goes
+	// straight to its request.
+	large bool
 }
 
 // fill reads until so many bytes are in the buffer.
@@ -25,7 +31,11 @@ func (in *reader) fill(n int) error {
 			in.to = copy(in.buf, in.buf[in.from:in.to])
 			in.from = 0
 		}
-		got, err := in.read(in.buf[in.to:])
+		end := len(in.buf)
+		if in.large {
+			end = min(end, in.from+max(n, fewAhead))
+		}
+		got, err := in.read(in.buf[in.to:end])
 		in.to += got
 		if err != nil && in.to-in.from < n {
 			return err
@@ -100,6 +110,7 @@ func (in *reader) response(e entry) (hit bool, err error) {
 
 // body reads a value and its end. What is not in the buffer yet goes straight to the request if it is much.
 func (in *reader) body(r *request, n int) error {
+	in.large = n > len(in.buf)/2
 	if have := min(n, in.to-in.from); r != nil && n-have > len(in.buf)/2 {
 		r.resp = append(r.resp, in.buf[in.from:in.from+have]...)
 		in.from += have
