@@ -57,12 +57,17 @@ func (f *Filter[V]) Offer(hash uint64, query uint16, size int64, value V) bool {
 		return false
 	}
 	f.append(it)
+	f.shrink()
+	return false
+}
+
+// shrink drops what is over the bound of the queue, and keeps its hashes.
+func (f *Filter[V]) shrink() {
 	for f.bytes > f.maxBytes {
 		old := f.oldest
 		f.remove(old)
 		f.ghosts.Put(old.hash, old.query)
 	}
-	return false
 }
 
 // Use tells the filter that a query wanted a value that did not have to be read. It returns the value if this
@@ -84,6 +89,26 @@ func (f *Filter[V]) Retry(hash uint64, query uint16) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.ghosts.Put(hash, query)
+}
+
+// Resize changes the bounds that [New] was given. keep says which hashes stay; it may look at their upper 48
+// bits, since no more is known of those that have left the queue. nil: all stay.
+func (f *Filter[V]) Resize(maxBytes int64, ghosts int, keep func(hash uint64) bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	list := f.ghosts.list()
+	f.maxBytes, f.ghosts = maxBytes, NewGhosts(ghosts)
+	for i := len(list) - 1; i >= 0; i-- { // as in Restore
+		if keep == nil || keep(list[i]) {
+			f.ghosts.Put(list[i], uint16(list[i]))
+		}
+	}
+	for it := f.oldest; it != nil; it = it.after {
+		if keep != nil && !keep(it.hash) {
+			f.remove(it)
+		}
+	}
+	f.shrink()
 }
 
 // Peek returns a value that waits.

@@ -92,6 +92,40 @@ func TestBounded(t *testing.T) {
 	}
 }
 
+// TestResize: what waits, and what has left the queue, is known after a change of the bounds, but for what is
+// not to be kept.
+func TestResize(t *testing.T) {
+	const values = 100
+	f := New[int](50*(100+itemBytes), 16*values)
+	for i := range values {
+		f.Offer(hashOf(i), 1, 100, i)
+	}
+	keep := func(hash uint64) bool { return hash>>16&1 == 0 }
+	f.Resize(10*(100+itemBytes), 8*values, keep)
+	if got := f.Bytes(); got > 10*(100+itemBytes) || got == 0 {
+		t.Errorf("%d bytes wait", got)
+	}
+	kept, lost := 0, 0
+	for i := range values {
+		admitted := f.Offer(hashOf(i), 2, 100, i)
+		switch {
+		case !keep(hashOf(i)) && admitted:
+			t.Errorf("value %d is known", i)
+		case keep(hashOf(i)) && admitted:
+			kept++
+		case keep(hashOf(i)):
+			lost++ // by a full bucket of hashes
+		}
+	}
+	if kept < 30 || lost > kept/10 {
+		t.Errorf("%d values are known, and %d not", kept, lost)
+	}
+	f.Resize(0, 8, nil)
+	if f.Bytes() != 0 || len(f.Ghosts()) > 8 {
+		t.Errorf("%d bytes wait, and %d hashes", f.Bytes(), len(f.Ghosts()))
+	}
+}
+
 func BenchmarkFilter(b *testing.B) {
 	hashes := make([]uint64, 1<<16)
 	for i := range hashes {

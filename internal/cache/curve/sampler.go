@@ -113,16 +113,20 @@ func New(o Options) (*Sampler, error) {
 // share returns the share of the keys that are in the sample.
 func (s *Sampler) share() float64 { return float64(s.limit.Load()) / (1 << 64) }
 
-// spread makes the sample independent of how tiers use the bits of hashes.
+// spread makes the sample independent of how tiers use the bits of hashes. It uses the upper 48 bits, which
+// is what a simulated tier on disk knows of values that have left its queue.
 func spread(key uint64) uint64 {
+	key >>= 16
 	key ^= key >> 31
 	key *= 0x7fb5d329728ea185
 	key ^= key >> 27
 	return key * 0x81dadef4bc2dd44d
 }
 
+func (s *Sampler) sampled(key uint64) bool { return spread(key) <= s.limit.Load() }
+
 // Wants is [ledger.Watcher.Wants].
-func (s *Sampler) Wants(key uint64, first bool) bool { return first && spread(key) <= s.limit.Load() }
+func (s *Sampler) Wants(key uint64, first bool) bool { return first && s.sampled(key) }
 
 // Note is [ledger.Watcher.Note].
 func (s *Sampler) Note(t ledger.Touch) {
@@ -199,7 +203,7 @@ func (s *Sampler) Process() {
 
 // apply simulates a touch.
 func (s *Sampler) apply(t *ledger.Touch) {
-	if spread(t.Key) > s.limit.Load() {
+	if !s.sampled(t.Key) {
 		return
 	}
 	id, ok := s.ids[t.Key]
@@ -220,7 +224,7 @@ func (s *Sampler) add(t *ledger.Touch) (uint32, bool) {
 		for len(s.free) < s.most/8 {
 			s.shrink()
 		}
-		if spread(t.Key) > s.limit.Load() {
+		if !s.sampled(t.Key) {
 			return 0, false
 		}
 	}
@@ -252,7 +256,7 @@ func (s *Sampler) sweep() {
 func (s *Sampler) shrink() {
 	s.limit.Store(s.limit.Load() / 2)
 	for key, id := range s.ids {
-		if spread(key) > s.limit.Load() {
+		if !s.sampled(key) {
 			s.caches.forget(id)
 			delete(s.ids, key)
 			s.free = append(s.free, id)
@@ -274,7 +278,7 @@ func (s *Sampler) grow() {
 // resize makes the caches those of the current share, so many times the one before.
 func (s *Sampler) resize(times float64) {
 	s.carry(s.caches.points(), times)
-	s.caches.resize(s.o.Sizes, s.share())
+	s.caches.resize(s.o.Sizes, s.share(), s.sampled)
 	s.caches.reset()
 	s.now.Share = s.share()
 }

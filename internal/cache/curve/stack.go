@@ -90,13 +90,15 @@ func newCaches(s Sizes, share float64, ramBytes, diskBytes []uint32, hashes []ui
 	return m, nil
 }
 
-// resize makes the caches those of another share of the keys.
-func (m *caches) resize(s Sizes, share float64) {
+// resize makes the caches those of another share of the keys. sampled says which hashes are in it.
+func (m *caches) resize(s Sizes, share float64, sampled func(hash uint64) bool) {
 	for i, c := range m.ram {
 		c.Resize(evict.Input{Capacity: s.memory(Factors[i], share)})
 	}
 	for i := range m.stacks {
-		m.stacks[i].disk.Resize(s.disk(m.stacks[i].pair, share))
+		in := s.disk(m.stacks[i].pair, share)
+		in.Keep = sampled
+		m.stacks[i].disk.Resize(in)
 	}
 }
 

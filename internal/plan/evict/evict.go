@@ -59,6 +59,8 @@ type Input struct {
 	// tier on disk keeps of values that left its queue; 0: as many as the disk has values.
 	Hashes []uint64
 	Ghosts int
+	// Keep says which hashes that it keeps remain after a change of its size; nil: all.
+	Keep func(hash uint64) bool
 	// Next is, by request, the index of the next request for the same key. Only the optimum needs it.
 	Next []uint32
 }

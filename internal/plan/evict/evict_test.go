@@ -122,3 +122,25 @@ func TestUnknownPolicy(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// TestResizeKeepsHashes: Shale's tier on disk knows what has left its queue after a change of its size.
+func TestResizeKeepsHashes(t *testing.T) {
+	const keys = 200
+	sizes := make([]uint32, keys)
+	for i := range sizes {
+		sizes[i] = 1000
+	}
+	in := Input{Sizes: sizes, Capacity: 1 << 20, Queue: 0.01, Ghosts: 8 * keys}
+	c := newFlash(in)
+	for key := range uint32(keys) {
+		c.Put(key, 1, false)
+	}
+	in.Capacity /= 2
+	in.Keep = func(h uint64) bool { return h>>16&1 == 0 }
+	c.Resize(in)
+	for key := range uint32(keys) {
+		if c.Put(key, 2, false); c.onDisk[key] != in.Keep(hash(key)) {
+			t.Errorf("key %d: on disk: %t", key, c.onDisk[key])
+		}
+	}
+}

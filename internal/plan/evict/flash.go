@@ -1,6 +1,10 @@
 package evict
 
-import "github.com/shaledb/shale/internal/cache/admit"
+import (
+	"slices"
+
+	"github.com/shaledb/shale/internal/cache/admit"
+)
 
 // flashSegments is the number of segments on the disk.
 const flashSegments = 100
@@ -33,13 +37,19 @@ func newFlash(in Input) *flash {
 	return c
 }
 
-// Resize is [Sampled.Resize]. The queue in memory is empty after it.
+// Resize is [Sampled.Resize].
 func (c *flash) Resize(in Input) {
 	memory, ghosts := int64(in.Queue*float64(in.Capacity)), in.Ghosts
 	if ghosts == 0 {
 		ghosts = int(min(in.Capacity/meanSize(in.Sizes), int64(len(in.Sizes))))
 	}
-	c.filter, c.queue, c.first = admit.New[uint32](memory, ghosts), nil, 0
+	if c.filter == nil {
+		c.filter = admit.New[uint32](memory, ghosts)
+	} else {
+		c.filter.Resize(memory, ghosts, in.Keep)
+		c.queue = slices.DeleteFunc(c.queue[c.first:], func(key uint32) bool { return !c.waits(key) })
+		c.first = 0
+	}
 	c.capacity = in.Capacity - memory
 	c.segment = c.capacity / flashSegments
 	for c.disk.bytes > c.capacity {
@@ -57,7 +67,7 @@ func (c *flash) hash(key uint32) uint64 {
 	return hash(key)
 }
 
-// Forget is [Sampled.Forget]. A value that waits stays until it has left the queue.
+// Forget is [Sampled.Forget]. A value that waits stays until it has left the queue, or Resize drops it.
 func (c *flash) Forget(key uint32) {
 	if c.onDisk[key] {
 		c.disk.remove(key)
