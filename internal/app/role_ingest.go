@@ -37,6 +37,7 @@ type ingestRole struct {
 	catalog *catalog.Catalog
 	pages   *ram.Cache
 	owner   *ingest.Owner
+	state   *kafka.State
 	group   *ingester.Member // nil: kafka.partitions says what this process has
 	pool    *model.QueryPool
 	ending  context.Context // once it ends, requests of other processes do
@@ -72,8 +73,11 @@ func openIngest(ctx context.Context, n *node) (_ role, err error) {
 	}
 	r.pool = &model.QueryPool{MaxBytes: split.queries, Name: "requests of other processes"}
 	r.ending, r.end = context.WithCancel(context.Background())
+	if r.state, err = ingester.OpenState(c, epoch, n.registry, n.log); err != nil {
+		return nil, err
+	}
 	r.owner = ingest.Own(ingest.OwnerOptions{
-		Of: r.options(split), Moves: len(partitions) == 0, Metrics: ingest.NewOwnerMetrics(n.registry), Logger: n.log,
+		Unlabelled: ingester.Forget(r.state, epoch), Of: r.options(split), Moves: len(partitions) == 0, Metrics: ingest.NewOwnerMetrics(n.registry), Logger: n.log,
 	})
 	r.owner.Hold(partitions...)
 	buffered := func() (n int64) {
@@ -194,5 +198,6 @@ func (r *ingestRole) close() error {
 	r.group.Leave()
 	r.end()
 	r.owner.Stop()
+	r.state.Close()
 	return nil
 }

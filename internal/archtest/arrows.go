@@ -245,6 +245,9 @@ func headRooms() []room {
 		{"journal/kafka", map[string]string{
 			"journal": "every journal writes the same records",
 		}, "a journal hands batches to a function; it knows no head, and not which partition a series belongs to"},
+		{"journal/state", map[string]string{
+			"store/topics": "partitions have bounds",
+		}, "a record is bytes, however they travel"},
 		{"journal/kafka/setup", map[string]string{
 			"bucket":          "the bucket records which topics carry writes",
 			"bucket/location": "the bucket is a flag",

@@ -19,6 +19,7 @@ func appRooms() []room {
 		{"app/gateway", map[string]string{
 			"bucket":              "it says which topic takes writes",
 			"journal/kafka":       "batches go to a topic",
+			"journal/state":       "ingesters say which partitions lack labels",
 			"store/families":      "senders describe metric families",
 			"store/head/metadata": "its limits are settings",
 			"store/known":         "an announcer says which labels travel",
@@ -32,6 +33,7 @@ func appRooms() []room {
 			"config":           "a member has a name",
 			"ingest":           "an owner holds the partitions",
 			"journal/kafka":    "a group divides partitions",
+			"journal/state":    "gateways are told what partitions lack",
 			"read":             "a partition is a source",
 			"read/remote/wire": "a partition is a journal",
 			"store/topics":     "a topic has partitions",

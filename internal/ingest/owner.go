@@ -19,10 +19,12 @@ import (
 // OwnerOptions configure an Owner.
 type OwnerOptions struct {
 	// Of returns the options of a partition that has one of so many shares of the memory. Partition, Life,
-	// AllLabels and ShipFirst are set here.
+	// AllLabels, Ahead and ShipFirst are set here.
 	Of func(partition int32, shares int) Options
 	// Moves says that other processes may get the partitions, and look for the ships of this one.
 	Moves bool
+	// Unlabelled is told of the first record of a partition whose labels are nowhere; nil: it is not told.
+	Unlabelled func(partition int32, offset int64)
 	// Shrink is how long a process must have had few partitions before each gets a larger share (10 min).
 	Shrink  time.Duration
 	Metrics *OwnerMetrics
@@ -210,8 +212,11 @@ func (w *Owner) run(x *owned) {
 			continue
 		}
 		var unlabelled *UnlabelledError
-		// The labels may be in older blocks than those that were read.
+		// The labels may be in older blocks than those that were read, or writers send them again.
 		allLabels = errors.As(err, &unlabelled)
+		if allLabels && w.o.Unlabelled != nil {
+			w.o.Unlabelled(x.number, unlabelled.Offset)
+		}
 		if progress {
 			pause = leastPause
 		}
@@ -247,7 +252,7 @@ func (w *Owner) goesOn(x *owned) bool {
 func (w *Owner) life(ctx context.Context, end context.CancelCauseFunc, x *owned, allLabels bool) (progress bool, err error) {
 	x.begin(end, w.shares.now())
 	o := w.o.Of(x.number, x.shares)
-	o.Partition, o.Life, o.AllLabels, o.ShipFirst = x.number, rand.Text(), allLabels, w.o.Moves
+	o.Partition, o.Life, o.AllLabels, o.Ahead, o.ShipFirst = x.number, rand.Text(), allLabels, allLabels, w.o.Moves
 	p, err := Open(ctx, o)
 	if err != nil {
 		return false, err

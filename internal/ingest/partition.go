@@ -44,6 +44,9 @@ type Options struct {
 	// AllLabels makes Open read the labels of all blocks of the partition, however old. Without it, it reads
 	// those of blocks that were made since about LabelRefresh. Records that were read late may need older ones.
 	AllLabels bool
+	// Ahead makes Open read labels from the records that follow, up to the end of the partition: writers that
+	// were told of labels that are missing send them again.
+	Ahead bool
 	// ShipEvery is how often all rows go to the bucket (10 min): what a lost disk makes the next owner read.
 	ShipEvery time.Duration
 	// ShipFirst makes Run ship as soon as the end is reached. Whoever had the partition before sees then that it
@@ -138,10 +141,11 @@ func Open(ctx context.Context, o Options) (_ *Partition, err error) {
 	if err = p.head.Advance(ctx, begin); err == nil {
 		err = p.prime(ctx)
 	}
+	if err == nil && o.Ahead {
+		err = p.lookAhead(ctx, topics.Offset(begin))
+	}
 	if err == nil {
-		p.reader, err = o.open(ctx, kafka.ReaderOptions{
-			Connection: o.Connection, Topic: last.Topic, TopicID: last.ID, Partition: o.Partition, From: topics.Offset(begin), MaxBytes: o.ReadBytes, Metrics: o.Metrics,
-		})
+		p.reader, err = p.openReader(ctx, topics.Offset(begin), o.Metrics)
 	}
 	if err != nil {
 		err = errors.Join(err, p.head.Close())
@@ -152,6 +156,12 @@ func Open(ctx context.Context, o Options) (_ *Partition, err error) {
 	p.end.Store(-1)
 	p.head.Start()
 	return p, nil
+}
+
+func (p *Partition) openReader(ctx context.Context, from int64, metrics *kafka.ReaderMetrics) (reader, error) {
+	return p.o.open(ctx, kafka.ReaderOptions{
+		Connection: p.o.Connection, Topic: p.epoch.Topic, TopicID: p.epoch.ID, Partition: p.o.Partition, From: from, MaxBytes: p.o.ReadBytes, Metrics: metrics,
+	})
 }
 
 // parentsClosed returns an error unless all rows of the partition's series in the epoch before are shipped.

@@ -56,6 +56,7 @@ func TestKafka(t *testing.T) {
 		{"EqualRoles", testEqualRoles},
 		{"KillRoles", testKillRoles},
 		{"GroupMoves", testGroupMoves},
+		{"LabelsAgain", testLabelsAgain},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, broker) })
 	}

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/shaledb/shale/internal/bucket"
 	"github.com/shaledb/shale/internal/journal/kafka"
+	"github.com/shaledb/shale/internal/journal/state"
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/store/families"
 	"github.com/shaledb/shale/internal/store/head/metadata"
@@ -59,6 +61,7 @@ type Gateway struct {
 	path      *write.Path
 	announcer *known.Announcer
 	producer  *kafka.Producer
+	state     *kafka.State
 	families  *families.Writer
 
 	// later is set once the bucket records a later topic.
@@ -96,6 +99,11 @@ func Open(ctx context.Context, o Options) (_ *Gateway, err error) {
 		g.announcer.Close()
 		return nil, err
 	}
+	g.state, err = kafka.OpenState(kafka.StateOptions{Connection: o.Connection, Topic: o.Epoch.Topic, Take: g.told, Registerer: o.Registerer, Logger: o.Logger})
+	if err != nil {
+		g.announcer.Close()
+		return nil, errors.Join(err, g.producer.Close(ctx))
+	}
 	parts := &parts{of: o.LimitsOf, n: int64(max(1, o.Gateways))}
 	g.path = write.New(write.Options{
 		Seed: o.Seed, Head: g.announcer, Journal: &log{g}, Metadata: g.families, Limits: o.Limits, LimitsOf: parts.limits, Meter: o.Meter,
@@ -117,6 +125,19 @@ func (g *Gateway) Ready() error {
 		return *later
 	}
 	return g.producer.Ready()
+}
+
+// told is told what other processes have written to the state topic.
+func (g *Gateway) told(key string, value []byte, _ int64) {
+	record, err := state.Decode(key, value)
+	switch {
+	case errors.Is(err, state.ErrUnknown): // of a later version
+	case err != nil:
+		g.o.Logger.Warn("a record of the state topic cannot be used", "err", err)
+	}
+	if f, ok := record.(*state.Forget); ok {
+		g.announcer.Forget(f.Partition.Epoch, uint32(f.Partition.Number))
+	}
 }
 
 // log appends batches to the topic, and notes which labels it has taken.
@@ -191,6 +212,7 @@ const closeTime = 20 * time.Second
 // Close refuses further pushes, and waits until Kafka has answered for those that run.
 func (g *Gateway) Close() error {
 	g.path.Close()
+	g.state.Close()
 	g.stop()
 	g.done.Wait()
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)

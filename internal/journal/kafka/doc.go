@@ -7,6 +7,8 @@
 //
 // A [Group] divides the partitions among processes. It says which they are, and nothing about offsets.
 //
+// A [State] is a topic by which processes tell each other what is of use, and not needed.
+//
 // [Describe] and [Check] say whether the settings of a topic keep what was acknowledged.
 //
 // The package owns connections and their bounds. It never decides which partition a series belongs to, never

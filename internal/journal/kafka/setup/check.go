@@ -62,6 +62,15 @@ func (c *Check) Run(ctx context.Context, k *kong.Context, environ []string, stdo
 		return err
 	}
 	r := &report{Topic: t, Findings: kafka.Check(t)}
+	of, err := kafka.Describe(ctx, p.connection, kafka.StateTopic(p.topic))
+	switch {
+	case errors.Is(err, kafka.ErrNoTopic):
+		r.Findings = append(r.Findings, kafka.Finding{Setting: "state topic", Value: "none", Why: "gateways do not hear of partitions that lack labels; shale kafka create --state makes it"})
+	case err != nil:
+		return err
+	default:
+		r.Findings = append(r.Findings, kafka.CheckState(of)...)
+	}
 	e := topics.Latest(p.epochs)
 	if f := recorded(t, e); f != nil {
 		r.Findings = append(r.Findings, *f)

@@ -19,6 +19,7 @@ type Create struct {
 	Partitions int32         `default:"16" placeholder:"N" help:"Partitions, a power of two. Each is read by one ingester at a time: take four times as many as there will ever be ingesters."`
 	Replicas   int16         `default:"3" placeholder:"N" help:"Brokers that keep each record."`
 	MinInsync  int           `default:"2" placeholder:"N" help:"Brokers that must have a record before it is acknowledged."`
+	State      bool          `help:"Make only the state topic, which is named like the topic with -state after it: for a topic that was made without one."`
 	NoRecord   bool          `help:"Make the topic, and record nothing. 'shale kafka adopt' records it."`
 	Retention  time.Duration `default:"48h" placeholder:"TIME" help:"How long records stay: ingesters may be away that long."`
 	MaxMessage int64         `name:"max-message-bytes" default:"16777216" placeholder:"BYTES" help:"Largest record: the part of a request that one partition gets."`
@@ -65,15 +66,24 @@ func (c *Create) Run(ctx context.Context, k *kong.Context, environ []string, std
 	if err != nil {
 		return err
 	}
+	plan := kafka.Plan{Topic: p.topic, Partitions: c.Partitions, Replicas: c.Replicas, MinInsync: c.MinInsync, Retention: c.Retention, MaxMessage: c.MaxMessage}
+	if c.State {
+		if err := kafka.CreateState(ctx, p.connection, plan); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintf(stdout, "topic %s is there\n", kafka.StateTopic(p.topic))
+		return err
+	}
 	if last := topics.Latest(p.epochs); last != nil && !c.NoRecord {
 		return fmt.Errorf("the bucket records topic %s as epoch %d already; to use another topic, make it with --no-record, and run shale kafka adopt",
 			last.Topic, last.Number)
 	}
-	t, err := kafka.Create(ctx, p.connection, kafka.Plan{
-		Topic: p.topic, Partitions: c.Partitions, Replicas: c.Replicas, MinInsync: c.MinInsync, Retention: c.Retention, MaxMessage: c.MaxMessage,
-	})
+	t, err := kafka.Create(ctx, p.connection, plan)
 	if err != nil {
 		return err
+	}
+	if err := kafka.CreateState(ctx, p.connection, plan); err != nil {
+		return fmt.Errorf("the topic was made, and is not recorded: %w", err)
 	}
 	findings := kafka.Check(t)
 	r := &report{Topic: t, Findings: findings}

@@ -1,0 +1,189 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/shaledb/shale/internal/model"
+)
+
+// StateTopic returns the name of the topic with what processes tell each other about a topic of batches. It
+// has one partition, and Kafka keeps the last record of each key.
+func StateTopic(topic string) string { return topic + "-state" }
+
+const (
+	// stateMessage bounds a record of state.
+	stateMessage = 1 << 20
+	// stateQueue bounds the records that wait for Kafka.
+	stateQueue = 256
+	// stateDeliver is after how long a record that Kafka does not take is given up. A newer one follows.
+	stateDeliver = 10 * time.Second
+)
+
+// CreateState makes the state topic of a topic, unless it is there.
+func CreateState(ctx context.Context, c Connection, p Plan) error {
+	cl, err := c.client()
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	settings := map[string]*string{}
+	for name, value := range map[string]string{
+		cleanupPolicy:   "compact",
+		minInsync:       fmt.Sprint(p.MinInsync),
+		maxMessageBytes: fmt.Sprint(stateMessage + recordOverhead),
+		uncleanElection: "false",
+		// Whoever starts reads all records, and most are replaced each 10 s.
+		"segment.ms": fmt.Sprint((10 * time.Minute).Milliseconds()),
+	} {
+		settings[name] = &value
+	}
+	name := StateTopic(p.Topic)
+	asking, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	_, err = kadm.NewClient(cl).CreateTopic(asking, 1, p.Replicas, settings, name)
+	if err != nil && !errors.Is(err, kerr.TopicAlreadyExists) {
+		return fmt.Errorf("kafka: creating topic %s: %w", name, classified(err))
+	}
+	_, err = settled(ctx, cl, Plan{Topic: name, Partitions: 1})
+	return err
+}
+
+// CheckState judges a state topic.
+func CheckState(t *Topic) (all []Finding) {
+	add := func(refused bool, setting, value, why string) {
+		all = append(all, Finding{t.Name + ": " + setting, value, refused, why})
+	}
+	if t.Partitions != 1 {
+		add(true, "partitions", fmt.Sprint(t.Partitions), "must be 1: its records have one order")
+	}
+	if v := t.Settings[cleanupPolicy]; v != "compact" {
+		add(true, cleanupPolicy, v, "must be compact: otherwise it grows without an end, or forgets what is still true")
+	}
+	if n, ok := t.number(maxMessageBytes); !ok || n < stateMessage {
+		add(true, maxMessageBytes, t.Settings[maxMessageBytes], fmt.Sprintf("must be at least %d", stateMessage))
+	}
+	return all
+}
+
+// StateOptions configure a State.
+type StateOptions struct {
+	Connection Connection
+	// Topic is that of the batches.
+	Topic string
+	// Take is told of each record, in their order: first of those that there are, then of those that come. It
+	// may not keep the value. An empty value ends what the key said. nil: the process reads none.
+	Take       func(key string, value []byte, offset int64)
+	Registerer prometheus.Registerer
+	Logger     *slog.Logger
+}
+
+// State tells other processes what they should know, and is told. Nothing that it carries is needed for an
+// answer to be right: without the topic, processes go on as if no one told them anything. It is safe for
+// concurrent use.
+type State struct {
+	o      StateOptions
+	client *kgo.Client
+	stop   context.CancelFunc
+	done   sync.WaitGroup
+
+	read, written, failed, refused prometheus.Counter
+}
+
+// OpenState begins to read the state topic of a topic.
+func OpenState(o StateOptions) (*State, error) {
+	f := promauto.With(o.Registerer)
+	s := &State{
+		o:       o,
+		read:    f.NewCounter(prometheus.CounterOpts{Name: "shale_state_read_records_total", Help: "Records of the state topic that this process has read."}),
+		written: f.NewCounter(prometheus.CounterOpts{Name: "shale_state_written_records_total", Help: "Records that this process has written to the state topic."}),
+		failed:  f.NewCounter(prometheus.CounterOpts{Name: "shale_state_failed_records_total", Help: "Records that Kafka did not take into the state topic; newer ones follow."}),
+		refused: f.NewCounter(prometheus.CounterOpts{Name: "shale_state_oversized_records_total", Help: "Records of the state topic that are larger than this version takes, and are not used."}),
+	}
+	name := StateTopic(o.Topic)
+	options := []kgo.Opt{
+		kgo.DefaultProduceTopic(name),
+		kgo.MaxBufferedRecords(stateQueue),
+		kgo.ProducerBatchMaxBytes(stateMessage + recordOverhead),
+		kgo.RecordDeliveryTimeout(stateDeliver),
+	}
+	if o.Take != nil {
+		options = append(options,
+			kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{name: {0: kgo.NewOffset().AtStart()}}),
+			kgo.FetchMaxBytes(4*stateMessage), kgo.FetchMaxWait(maxFetchWait), kgo.MaxConcurrentFetches(1))
+	}
+	var err error
+	if s.client, err = o.Connection.client(options...); err != nil {
+		return nil, err
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	s.stop = stop
+	if o.Take != nil {
+		s.done.Go(func() { s.follow(ctx) })
+	}
+	return s, nil
+}
+
+// follow reads until ctx ends.
+func (s *State) follow(ctx context.Context) {
+	failing := false
+	for ctx.Err() == nil {
+		fetches := s.client.PollFetches(ctx)
+		err := fetches.Err0()
+		fetches.EachError(func(_ string, _ int32, e error) { err = e })
+		fetches.EachRecord(func(r *kgo.Record) {
+			s.read.Inc()
+			if len(r.Value) > stateMessage {
+				s.refused.Inc()
+				return
+			}
+			s.o.Take(string(r.Key), r.Value, r.Offset)
+		})
+		if err != nil && ctx.Err() == nil {
+			if !failing {
+				s.o.Logger.Warn("cannot read the state topic; trying again", "topic", StateTopic(s.o.Topic), "err", err)
+			}
+			select {
+			case <-ctx.Done():
+			case <-time.After(time.Second):
+			}
+		}
+		failing = err != nil
+	}
+}
+
+// Put tells the others. It does not wait: a record that Kafka does not take in time is counted and logged.
+func (s *State) Put(key string, value []byte) {
+	if len(value) > stateMessage {
+		s.failed.Inc()
+		s.o.Logger.Error("a record for the state topic is too large", "key", key, "bytes", len(value), "limit", stateMessage)
+		return
+	}
+	s.client.TryProduce(context.Background(), &kgo.Record{Key: []byte(key), Value: value}, func(_ *kgo.Record, err error) {
+		if err == nil {
+			s.written.Inc()
+			return
+		}
+		s.failed.Inc()
+		if !errors.Is(err, kgo.ErrClientClosed) {
+			s.o.Logger.Warn("cannot write to the state topic", "topic", StateTopic(s.o.Topic), "key", key, "err", fmt.Errorf("%w: %w", model.ErrTransient, err))
+		}
+	})
+}
+
+// Close ends the reading, and gives up what Kafka has not taken.
+func (s *State) Close() {
+	s.stop()
+	s.client.Close()
+	s.done.Wait()
+}

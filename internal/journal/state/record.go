@@ -1,0 +1,146 @@
+package state
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/topics"
+)
+
+// version is that of all records.
+const version = 1
+
+// Bounds of what is decoded.
+const (
+	maxValue   = 1 << 20
+	maxTenants = 10_000
+)
+
+// ErrUnknown says that a record is of a kind or version that this program does not know.
+var ErrUnknown = errors.New("unknown kind or version of record")
+
+// Partition names a partition of an epoch.
+type Partition struct {
+	Epoch  uint64
+	Number int32
+}
+
+// Forget says that the owner of a partition lacks labels of its series: whoever writes announces all of them
+// again.
+type Forget struct {
+	Partition Partition
+	// Since is the offset of the first record that waits for labels.
+	Since int64
+}
+
+// Series says how many active series tenants have in a partition.
+type Series struct {
+	Partition Partition
+	Active    map[string]int64
+}
+
+// The kinds, with which keys begin.
+const (
+	forgetKind = "forget"
+	seriesKind = "series"
+)
+
+type forgetValue struct {
+	Version int   `json:"version"`
+	Since   int64 `json:"since"`
+}
+
+type seriesValue struct {
+	Version int              `json:"version"`
+	Active  map[string]int64 `json:"active"`
+}
+
+func (p Partition) key(kind string) string { return fmt.Sprintf("%s/%d/%d", kind, p.Epoch, p.Number) }
+
+// Encode returns the key and the value of a record.
+func (f *Forget) Encode() (key string, value []byte) {
+	return f.Partition.key(forgetKind), encode(forgetValue{version, f.Since})
+}
+
+// Encode returns the key and the value of a record.
+func (s *Series) Encode() (key string, value []byte) {
+	return s.Partition.key(seriesKind), encode(seriesValue{version, s.Active})
+}
+
+func encode(v any) []byte {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic("BUG: numbers and names have a form in JSON: " + err.Error())
+	}
+	return text
+}
+
+// Decode returns a *Forget or a *Series. The error is [ErrUnknown], or of class corrupt.
+func Decode(key string, value []byte) (any, error) {
+	kind, rest, _ := strings.Cut(key, "/")
+	if kind != forgetKind && kind != seriesKind {
+		return nil, ErrUnknown
+	}
+	p, err := partition(rest)
+	if err != nil {
+		return nil, fmt.Errorf("record of state %q: %w: %w", key, model.ErrCorrupt, err)
+	}
+	if len(value) > maxValue {
+		return nil, fmt.Errorf("record of state %q: %w: %d bytes, the limit is %d", key, model.ErrCorrupt, len(value), maxValue)
+	}
+	var of struct {
+		Version int `json:"version"`
+	}
+	if err = json.Unmarshal(value, &of); err == nil && of.Version != version {
+		return nil, ErrUnknown
+	}
+	var decoded any
+	switch {
+	case err != nil:
+	case kind == forgetKind:
+		var v forgetValue
+		if err = json.Unmarshal(value, &v); err == nil && v.Since < 0 {
+			err = fmt.Errorf("since is %d", v.Since)
+		}
+		decoded = &Forget{p, v.Since}
+	default:
+		var v seriesValue
+		if err = json.Unmarshal(value, &v); err == nil {
+			err = v.check()
+		}
+		decoded = &Series{p, v.Active}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("record of state %q: %w: %w", key, model.ErrCorrupt, err)
+	}
+	return decoded, nil
+}
+
+func partition(text string) (p Partition, err error) {
+	epoch, number, _ := strings.Cut(text, "/")
+	n, err := strconv.ParseInt(number, 10, 32)
+	if err == nil {
+		p.Epoch, err = strconv.ParseUint(epoch, 10, 64)
+	}
+	if p.Number = int32(n); err == nil && (n < 0 || n >= topics.MaxPartitions || p.key("") != "/"+text) {
+		err = fmt.Errorf("%q is not a partition", text)
+	}
+	return p, err
+}
+
+func (v *seriesValue) check() error {
+	if len(v.Active) > maxTenants {
+		return fmt.Errorf("%d tenants, the limit is %d", len(v.Active), maxTenants)
+	}
+	for tenant, n := range v.Active {
+		if n < 0 || n > math.MaxInt32 {
+			return fmt.Errorf("tenant %q has %d series", tenant, n)
+		}
+	}
+	return nil
+}
