@@ -105,7 +105,7 @@ func (f *Finder) Find(ctx context.Context, q *Query, pattern string) ([]Match, e
 			return 0, x.find(ctx, g, m.add)
 		}
 		if w := s.Walk(ctx); w != nil {
-			return (&scan{g: g, emit: m.add}).run(ctx, w)
+			return (&scan{g: g, emit: m.add, near: seekCost}).run(ctx, w)
 		}
 		emit := (&once{seen: make(map[string]struct{}), quota: r.Quota}).emit(m.add)
 		return 0, s.Each(ctx, func(name []byte) error { return g.whole(name, emit) })

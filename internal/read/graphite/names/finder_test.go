@@ -227,10 +227,12 @@ func TestWays(outer *testing.T) {
 			}
 		}
 		ctx := context.Background()
-		check("dictionary", func(emit emit) error {
-			_, err := (&scan{g: g, emit: emit}).run(ctx, set.Walk(ctx))
-			return err
-		})
+		for _, near := range []int{0, 1, seekCost} {
+			check(fmt.Sprintf("dictionary, %d before a seek", near), func(emit emit) error {
+				_, err := (&scan{g: g, emit: emit, near: near}).run(ctx, set.Walk(ctx))
+				return err
+			})
+		}
 		check("whole", func(emit emit) error {
 			return set.Each(ctx, func(name []byte) error { return g.whole(name, emit) })
 		})

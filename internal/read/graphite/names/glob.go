@@ -121,3 +121,19 @@ func (g *Glob) anything(from positions) (to positions, ok bool) {
 	}
 	return 0, false
 }
+
+// literal returns the text with which all nodes begin that match from one position on.
+func (g *Glob) literal(at positions) string {
+	text := ""
+	for i := bits.TrailingZeros64(uint64(at)); i < len(g.nodes); i++ {
+		n := &g.nodes[i]
+		if !n.one {
+			return text + n.head
+		}
+		text += n.literal
+		if i+1 < len(g.nodes) {
+			text += "."
+		}
+	}
+	return text
+}
