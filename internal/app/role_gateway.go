@@ -33,7 +33,7 @@ func openGateway(ctx context.Context, n *node) (role, error) {
 	g, err := gateway.Open(ctx, gateway.Options{
 		Connection: c.Kafka.Connection(), Epoch: *epoch, Bucket: n.bucket, Seed: n.seed,
 		KnownBytes: split.known, QueueBytes: split.journal, LabelRefresh: c.Roles.LabelRefresh, Gateways: c.Roles.Gateways,
-		Limits: limits, LimitsOf: n.tenants.write, Meter: newTenantMeter(n.registry), Families: c.Head.Metadata, Registerer: n.registry, Logger: n.log,
+		Limits: limits, LimitsOf: n.tenants.write, SeriesOf: func(tenant string) int64 { return n.tenants.head(tenant).Series }, Meter: newTenantMeter(n.registry), Families: c.Head.Metadata, Registerer: n.registry, Logger: n.log,
 	})
 	if err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/shaledb/shale/internal/api"
@@ -33,15 +34,16 @@ const (
 
 // ingestRole takes partitions of Kafka to the bucket, and answers other processes for what is not there yet.
 type ingestRole struct {
-	n       *node
-	catalog *catalog.Catalog
-	pages   *ram.Cache
-	owner   *ingest.Owner
-	state   *kafka.State
-	group   *ingester.Member // nil: kafka.partitions says what this process has
-	pool    *model.QueryPool
-	ending  context.Context // once it ends, requests of other processes do
-	end     context.CancelFunc
+	n        *node
+	catalog  *catalog.Catalog
+	pages    *ram.Cache
+	owner    *ingest.Owner
+	state    *kafka.State
+	counting sync.WaitGroup
+	group    *ingester.Member // nil: kafka.partitions says what this process has
+	pool     *model.QueryPool
+	ending   context.Context // once it ends, requests of other processes do
+	end      context.CancelFunc
 }
 
 func openIngest(ctx context.Context, n *node) (_ role, err error) {
@@ -96,6 +98,9 @@ func openIngest(ctx context.Context, n *node) (_ role, err error) {
 			return nil, err
 		}
 	}
+	r.counting.Go(func() {
+		ingester.Count(r.ending, r.owner, r.state, epoch, func(tenant string) int64 { return n.tenants.head(tenant).Series })
+	})
 	return r, nil
 }
 
@@ -198,6 +203,7 @@ func (r *ingestRole) close() error {
 	r.group.Leave()
 	r.end()
 	r.owner.Stop()
+	r.counting.Wait()
 	r.state.Close()
 	return nil
 }

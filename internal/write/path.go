@@ -205,7 +205,7 @@ func (p *Path) store(ctx context.Context, b *model.Batch, s *scratch, res *Resul
 			return p.refuse(err, "journal")
 		}
 		// A waiting request keeps its memory. Waiting requests must not starve pushes to known series.
-		if tries == maxAwaits || !p.budget.halfFree() || !p.creator.Await(ctx, full) {
+		if tries == maxAwaits || !p.budget.halfFree() || p.creator == nil || !p.creator.Await(ctx, full) {
 			return p.refuseSeries(full, b)
 		}
 	}

@@ -57,6 +57,7 @@ func TestKafka(t *testing.T) {
 		{"KillRoles", testKillRoles},
 		{"GroupMoves", testGroupMoves},
 		{"LabelsAgain", testLabelsAgain},
+		{"SeriesLimit", testSeriesLimit},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, broker) })
 	}

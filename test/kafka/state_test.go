@@ -53,3 +53,56 @@ func testLabelsAgain(t *testing.T, broker *Broker) {
 	ingester.stop()
 	compareWithServer(t, c.bucket, begin, rounds, series)
 }
+
+// A tenant at its limit creates no series at gateways. Known series are not held back, also at a gateway that
+// has just started and at one that has never seen them.
+func testSeriesLimit(t *testing.T, broker *Broker) {
+	c := newCluster(t, broker, "series-limit", 2)
+	limit := []string{"--limits.tenant-series", "5"}
+	first, second := c.process(t, "gateway", limit...), c.process(t, "gateway", limit...)
+	ingester := c.process(t, "ingest", limit...)
+	for _, p := range []*process{first, second, ingester} {
+		p.start()
+	}
+	push := func(to *process, series int) error {
+		return to.post("/api/v1/write/graphite", "text/plain", "anonymous", fmt.Appendf(nil, "probe;series=m%d 1 %d\n", series, time.Now().Unix()))
+	}
+	for i := range 5 {
+		if err := push(first, i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	counted := func(p *process) {
+		t.Helper()
+		waitFor(t, "the count of series", func() bool {
+			_, text := p.get("/metrics")
+			return strings.Contains(text, "shale_gateway_counted_series 5\n")
+		})
+	}
+	check := func(p *process) {
+		t.Helper()
+		counted(p)
+		for i := range 5 {
+			if err := push(p, i); err != nil {
+				t.Errorf("a known series: %v", err)
+			}
+		}
+		refused := 0
+		for i := 100; i < 120; i++ {
+			if err := push(p, i); err != nil {
+				refused++
+				if !strings.Contains(err.Error(), "status 429") || !strings.Contains(err.Error(), "limits.tenant-series") {
+					t.Errorf("a new series: %v", err)
+				}
+			}
+		}
+		if refused < 15 { // one of 40 may seem to be known
+			t.Errorf("%d of 20 new series are refused", refused)
+		}
+	}
+	check(first)
+	check(second)
+	first.kill()
+	first.start()
+	check(first)
+}

@@ -44,6 +44,8 @@ type Options struct {
 	Gateways int
 	Limits   write.Limits
 	LimitsOf func(tenant string) *write.Limits
+	// SeriesOf returns the most active series of a tenant; 0: there is no limit.
+	SeriesOf func(tenant string) int64
 	Meter    write.Meter
 	// Families bounds the descriptions of metric families.
 	Families metadata.Limits
@@ -62,6 +64,7 @@ type Gateway struct {
 	announcer *known.Announcer
 	producer  *kafka.Producer
 	state     *kafka.State
+	series    *series
 	families  *families.Writer
 
 	// later is set once the bucket records a later topic.
@@ -99,14 +102,16 @@ func Open(ctx context.Context, o Options) (_ *Gateway, err error) {
 		g.announcer.Close()
 		return nil, err
 	}
+	g.series = newSeries(&o, g.announcer)
 	g.state, err = kafka.OpenState(kafka.StateOptions{Connection: o.Connection, Topic: o.Epoch.Topic, Take: g.told, Registerer: o.Registerer, Logger: o.Logger})
 	if err != nil {
+		err = errors.Join(err, g.families.Close(), g.producer.Close(ctx))
 		g.announcer.Close()
-		return nil, errors.Join(err, g.producer.Close(ctx))
+		return nil, err
 	}
 	parts := &parts{of: o.LimitsOf, n: int64(max(1, o.Gateways))}
 	g.path = write.New(write.Options{
-		Seed: o.Seed, Head: g.announcer, Journal: &log{g}, Metadata: g.families, Limits: o.Limits, LimitsOf: parts.limits, Meter: o.Meter,
+		Seed: o.Seed, Head: g.announcer, Journal: &log{g}, Groups: g.series, Metadata: g.families, Limits: o.Limits, LimitsOf: parts.limits, Meter: o.Meter,
 		Now: o.Now, Registerer: o.Registerer, Logger: o.Logger,
 	})
 	running, stop := context.WithCancel(context.Background())
@@ -135,8 +140,11 @@ func (g *Gateway) told(key string, value []byte, _ int64) {
 	case err != nil:
 		g.o.Logger.Warn("a record of the state topic cannot be used", "err", err)
 	}
-	if f, ok := record.(*state.Forget); ok {
-		g.announcer.Forget(f.Partition.Epoch, uint32(f.Partition.Number))
+	switch r := record.(type) {
+	case *state.Forget:
+		g.announcer.Forget(r.Partition.Epoch, uint32(r.Partition.Number))
+	case *state.Series:
+		g.series.take(r)
 	}
 }
 

@@ -42,6 +42,11 @@ type Forget struct {
 type Series struct {
 	Partition Partition
 	Active    map[string]int64
+	// More says that further tenants have series.
+	More bool
+	// Known has the keys of the active series of tenants that are near their limit. Of a tenant without a
+	// filter, any series may be active.
+	Known map[string]Filter
 }
 
 // The kinds, with which keys begin.
@@ -56,8 +61,10 @@ type forgetValue struct {
 }
 
 type seriesValue struct {
-	Version int              `json:"version"`
-	Active  map[string]int64 `json:"active"`
+	Version int               `json:"version"`
+	Active  map[string]int64  `json:"active"`
+	Known   map[string]Filter `json:"known,omitempty"`
+	More    bool              `json:"more,omitempty"`
 }
 
 func (p Partition) key(kind string) string { return fmt.Sprintf("%s/%d/%d", kind, p.Epoch, p.Number) }
@@ -69,7 +76,7 @@ func (f *Forget) Encode() (key string, value []byte) {
 
 // Encode returns the key and the value of a record.
 func (s *Series) Encode() (key string, value []byte) {
-	return s.Partition.key(seriesKind), encode(seriesValue{version, s.Active})
+	return s.Partition.key(seriesKind), encode(seriesValue{version, s.Active, s.Known, s.More})
 }
 
 func encode(v any) []byte {
@@ -113,7 +120,7 @@ func Decode(key string, value []byte) (any, error) {
 		if err = json.Unmarshal(value, &v); err == nil {
 			err = v.check()
 		}
-		decoded = &Series{p, v.Active}
+		decoded = &Series{p, v.Active, v.More, v.Known}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("record of state %q: %w: %w", key, model.ErrCorrupt, err)
@@ -136,6 +143,11 @@ func partition(text string) (p Partition, err error) {
 func (v *seriesValue) check() error {
 	if len(v.Active) > maxTenants {
 		return fmt.Errorf("%d tenants, the limit is %d", len(v.Active), maxTenants)
+	}
+	for tenant, f := range v.Known {
+		if !f.valid() {
+			return fmt.Errorf("the filter of tenant %q has %d bytes", tenant, len(f))
+		}
 	}
 	for tenant, n := range v.Active {
 		if n < 0 || n > math.MaxInt32 {

@@ -14,7 +14,7 @@ import (
 func TestRecords(t *testing.T) {
 	p := Partition{Epoch: 3, Number: 7}
 	for _, r := range []interface{ Encode() (string, []byte) }{
-		&Forget{p, 12}, &Series{p, map[string]int64{"a": 1, "": 0}},
+		&Forget{p, 12}, &Series{p, map[string]int64{"a": 1, "": 0}, true, map[string]Filter{"a": NewFilter(3)}},
 	} {
 		key, value := r.Encode()
 		got, err := Decode(key, value)
@@ -29,7 +29,7 @@ func TestRecords(t *testing.T) {
 		{"later/3/7", "{}", true}, {"forget/3/7", `{"version":2,"since":"soon"}`, true}, {"forget/3/7", ``, false},
 		{"forget/3/-1", `{"version":1}`, false}, {"forget/3/07", `{"version":1}`, false}, {"forget/3", `{"version":1}`, false},
 		{"forget/3/7", `{"version":1,"since":-1}`, false}, {"series/3/7", `{"version":1,"active":{"a":-1}}`, false},
-		{"series/3/7", `{"version":1,"active":[]}`, false}, {"forget/3/7", `{"version":1}` + strings.Repeat(" ", maxValue), false},
+		{"series/3/7", `{"version":1,"active":[]}`, false}, {"series/3/7", `{"version":1,"known":{"a":"AAAA"}}`, false}, {"forget/3/7", `{"version":1}` + strings.Repeat(" ", maxValue), false},
 	} {
 		_, err := Decode(x.key, []byte(x.value))
 		if errors.Is(err, ErrUnknown) != x.unknown || !x.unknown && !errors.Is(err, model.ErrCorrupt) {

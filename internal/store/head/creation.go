@@ -110,6 +110,24 @@ func (h *Head) ActiveSeries(tenant string) int64 {
 	return h.known.OfTenant(id)
 }
 
+// ActiveByTenant returns the number of series of each tenant in the known set.
+func (h *Head) ActiveByTenant() map[string]int64 {
+	all := map[string]int64{}
+	for id, name := range h.tenants.all() {
+		if n := h.known.OfTenant(uint16(id)); n > 0 {
+			all[name] = n
+		}
+	}
+	return all
+}
+
+// EachActive calls fn as [known.Set.EachKey] does.
+func (h *Head) EachActive(tenant string, fn func(lo uint64)) {
+	if id, ok := h.tenants.find(tenant); ok {
+		h.known.EachKey(id, fn)
+	}
+}
+
 // Active returns what tells whether a series of a tenant is in the known set. While the set is being rebuilt,
 // the error is of class transient.
 func (h *Head) Active(tenant string, s model.Signal) (func(model.Key) bool, error) {

@@ -66,6 +66,13 @@ func (t *tenants) addLocked(name string) uint16 {
 	return id
 }
 
+// all returns the names by their numbers. It may not be changed.
+func (t *tenants) all() []string {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.names
+}
+
 func (t *tenants) count() int {
 	t.mu.RLock()
 	defer t.mu.RUnlock()

@@ -105,6 +105,24 @@ func (k *Set) drop(gone func(tenant uint16, lo uint64) bool, signalOf func(tenan
 	return dropped
 }
 
+// EachKey calls fn with the lower half of the key of each series of a tenant. A slot of a head does not tell
+// the signal of its series, so that fn is called for both: one half of the two is that of no series.
+func (k *Set) EachKey(tenant uint16, fn func(lo uint64)) {
+	for i := range k.shards {
+		s := &k.shards[i]
+		s.writer.Lock()
+		t := s.table
+		for at, slot := range t.slots {
+			if slot != 0 && t.tenants[at] == tenant {
+				fp := t.fingerprint(at)
+				fn(keyLo(fp, tenant, model.Metrics))
+				fn(keyLo(fp, tenant, model.Logs))
+			}
+		}
+		s.writer.Unlock()
+	}
+}
+
 // salt keeps the keys of tenants and signals apart.
 func salt(tenant uint16, signal model.Signal) uint64 {
 	return (uint64(tenant)<<8 | uint64(signal)) * 0x9e3779b97f4a7c15

@@ -163,6 +163,14 @@ func (a *Announcer) Resolve(b *model.Batch, dst []uint32) ([]uint32, error) {
 	return a.set.unannounced(l, id, b.Signal, b.Keys, mark(now), maxTicks, dst), nil
 }
 
+// Has reports whether a series was announced about as lately as Refresh says.
+func (a *Announcer) Has(tenant string, s model.Signal, k model.Key) bool {
+	a.begin()
+	defer a.mu.RUnlock()
+	id, ok := a.tenants.id(tenant, s)
+	return ok && a.set.Has(id, s, k)
+}
+
 // Moment is what an announcement needs to know of the time before its record was sent.
 type Moment struct {
 	resets, forgets uint64

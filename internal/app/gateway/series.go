@@ -1,0 +1,107 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"github.com/shaledb/shale/internal/journal/state"
+	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/known"
+	"github.com/shaledb/shale/internal/store/topics"
+)
+
+// series bounds the active series of tenants by what ingesters have counted some seconds ago. Until they have
+// counted again, a tenant may create more. Known series are not held back, also those that this gateway has
+// never seen: ingesters say which they are.
+type series struct {
+	epoch     topics.Epoch
+	most      func(tenant string) int64 // 0: no limit
+	announcer *known.Announcer
+
+	mu     sync.RWMutex
+	of     map[int32]*state.Series
+	active map[string]int64 // of all partitions
+}
+
+func newSeries(o *Options, announcer *known.Announcer) *series {
+	s := &series{epoch: o.Epoch, most: o.SeriesOf, announcer: announcer, of: map[int32]*state.Series{}, active: map[string]int64{}}
+	promauto.With(o.Registerer).NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "shale_gateway_counted_series", Help: "Active series of all tenants, as ingesters have counted them some seconds ago.",
+	}, func() (n float64) {
+		s.mu.RLock()
+		defer s.mu.RUnlock()
+		for _, of := range s.active {
+			n += float64(of)
+		}
+		return n
+	})
+	return s
+}
+
+// take takes the numbers of a partition.
+func (s *series) take(now *state.Series) {
+	at := now.Partition.Number
+	if now.Partition.Epoch != s.epoch.Number || at >= s.epoch.Partitions {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if before := s.of[at]; before != nil {
+		for tenant, n := range before.Active {
+			if s.active[tenant] -= n; s.active[tenant] <= 0 {
+				delete(s.active, tenant)
+			}
+		}
+	}
+	for tenant, n := range now.Active {
+		s.active[tenant] += n
+	}
+	s.of[at] = now
+}
+
+// Over is [write.Groups.Over].
+func (s *series) Over(_ context.Context, b *model.Batch, over func(label int)) error {
+	if s.most == nil {
+		return nil
+	}
+	most := s.most(b.Tenant)
+	if most <= 0 {
+		return nil
+	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	active := s.active[b.Tenant]
+	if active < most {
+		return nil
+	}
+	refused := 0
+	for label, i := range b.Labels.Series {
+		if k := b.Keys[i]; !s.mayBeKnown(b.Tenant, k) && !s.announcer.Has(b.Tenant, b.Signal, k) {
+			over(label)
+			refused++
+		}
+	}
+	if refused == 0 {
+		return nil
+	}
+	return &model.LimitError{Limit: "limits.tenant-series", Tenant: true, Text: fmt.Sprintf(
+		"refused %d of %d new series: tenant %s has %d active series and may have %d; drop series or labels that nothing needs, or raise the limit",
+		refused, b.Labels.Len(), b.Tenant, active, most)}
+}
+
+// mayBeKnown reports whether an ingester may know a series. mu must be held.
+func (s *series) mayBeKnown(tenant string, k model.Key) bool {
+	of := s.of[topics.PartitionOf(k, s.epoch.Partitions)]
+	if of == nil {
+		return true // no ingester has counted it yet
+	}
+	if of.Active[tenant] == 0 {
+		return of.More
+	}
+	f, filtered := of.Known[tenant]
+	return !filtered || f.Has(k.Lo)
+}
