@@ -426,3 +426,36 @@ func TestSearch(t *testing.T) {
 		}
 	}
 }
+
+// TestLoneMatches: branches with the same names below share a state, of which the only match is found once.
+func TestLoneMatches(t *testing.T) {
+	f, _ := newFinder(t, 0)
+	x := indexed(t, f, newSet(true, "p.a.x.1", "p.a.y", "p.b.x.1", "p.b.y", "p.c.x.1", "p.c.y", "p.d.y"))
+	for pattern, want := range map[string]string{
+		"p.*.x":   "p.a.x/ p.b.x/ p.c.x/",
+		"p.*.y":   "p.a.y p.b.y p.c.y p.d.y",
+		"p.*.x.*": "p.a.x.1 p.b.x.1 p.c.x.1",
+		"p.*.*":   "p.a.x/ p.a.y p.b.x/ p.b.y p.c.x/ p.c.y p.d.y",
+		"**.1":    "p.a.x.1 p.b.x.1 p.c.x.1",
+	} {
+		g, err := ParseGlob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		err = x.find(context.Background(), g, func(path []byte, leaf bool) error {
+			if text := string(path); leaf {
+				got = append(got, text)
+			} else {
+				got = append(got, text+"/")
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text := strings.Join(got, " "); text != want {
+			t.Errorf("%s: %s, want %s", pattern, text, want)
+		}
+	}
+}

@@ -95,28 +95,46 @@ type walk struct {
 	path  []byte
 	depth int
 	// barren are pairs of state and positions below which nothing is found. Many branches share them.
-	barren map[barrenKey]struct{}
-	found  int
-	steps  int
-	ctx    context.Context
+	barren map[below]struct{}
+	// lone is the only node found below a pair, and last the path that was found last.
+	lone     map[below]lone
+	last     []byte
+	lastLeaf bool
+	found    int
+	steps    int
+	ctx      context.Context
 }
 
-type barrenKey struct {
+// below is a state of the index and the positions of a glob there.
+type below struct {
 	state uint32
 	at    positions
 }
 
+// lone is what follows a node in the path of the only node found below it.
+type lone struct {
+	rest string
+	leaf bool
+}
+
 // find calls emit with all nodes that satisfy a glob.
 func (x *index) find(ctx context.Context, g *Glob, emit emit) error {
-	w := &walk{index: x, g: g, emit: emit, barren: make(map[barrenKey]struct{}), ctx: ctx}
+	w := &walk{index: x, g: g, emit: emit, barren: make(map[below]struct{}), lone: make(map[below]lone), ctx: ctx}
 	return w.below(x.root, g.first)
 }
 
 // below looks among the children of a node.
 func (w *walk) below(state uint32, at positions) error {
-	key := barrenKey{state, at}
+	key := below{state, at}
 	if _, known := w.barren[key]; known {
 		return nil
+	}
+	length := len(w.path)
+	if one, known := w.lone[key]; known {
+		w.path = append(w.path, one.rest...)
+		err := w.take(one.leaf)
+		w.path = w.path[:length]
+		return err
 	}
 	if w.steps++; w.steps%1024 == 0 {
 		if err := w.ctx.Err(); err != nil {
@@ -127,10 +145,20 @@ func (w *walk) below(state uint32, at positions) error {
 	if err := w.children(state, at); err != nil {
 		return err
 	}
-	if w.found == found {
+	switch w.found - found {
+	case 0:
 		w.barren[key] = struct{}{}
+	case 1:
+		w.lone[key] = lone{string(w.last[length:]), w.lastLeaf}
 	}
 	return nil
+}
+
+// take hands over the current path.
+func (w *walk) take(leaf bool) error {
+	w.found++
+	w.last, w.lastLeaf = append(w.last[:0], w.path...), leaf
+	return w.emit(w.path, leaf)
 }
 
 func (w *walk) children(state uint32, at positions) error {
@@ -201,8 +229,7 @@ func (w *walk) enter(e edge, label []byte, at positions) error {
 	w.depth++
 	var err error
 	if at&w.g.done() != 0 {
-		w.found++
-		err = w.emit(w.path, e.child == 0)
+		err = w.take(e.child == 0)
 	}
 	if err == nil && e.child != 0 && at&^w.g.done() != 0 {
 		err = w.below(e.child-1, at)
