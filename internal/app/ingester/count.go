@@ -14,6 +14,8 @@ import (
 const (
 	// countEvery is how often series are counted.
 	countEvery = 10 * time.Second
+	// repeatEvery is after how many counts one is sent again that has not changed.
+	repeatEvery = 6
 	// mostTenants and mostKnown bound a record. Of a tenant that is left out, gateways limit nothing.
 	mostTenants = 10_000
 	mostKnown   = 512 << 10
@@ -25,11 +27,14 @@ func Count(ctx context.Context, owner *ingest.Owner, to *kafka.State, epoch *top
 	tick := time.NewTicker(countEvery)
 	defer tick.Stop()
 	said := map[int32][]byte{}
-	for {
+	for n := 0; ; n++ {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
+		}
+		if n%repeatEvery == 0 { // Kafka may not have taken what was said
+			clear(said)
 		}
 		owner.Each(func(number int32, p *ingest.Partition, s ingest.State, _ error) {
 			if s != ingest.Ready {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -98,6 +99,7 @@ type State struct {
 	done   sync.WaitGroup
 
 	read, written, failed, refused prometheus.Counter
+	failing                        atomic.Bool // the last record was not taken
 }
 
 // OpenState begins to read the state topic of a topic.
@@ -172,10 +174,11 @@ func (s *State) Put(key string, value []byte) {
 	s.client.TryProduce(context.Background(), &kgo.Record{Key: []byte(key), Value: value}, func(_ *kgo.Record, err error) {
 		if err == nil {
 			s.written.Inc()
+			s.failing.Store(false)
 			return
 		}
 		s.failed.Inc()
-		if !errors.Is(err, kgo.ErrClientClosed) {
+		if !errors.Is(err, kgo.ErrClientClosed) && !s.failing.Swap(true) { // the first of several in a row
 			s.o.Logger.Warn("cannot write to the state topic", "topic", StateTopic(s.o.Topic), "key", key, "err", fmt.Errorf("%w: %w", model.ErrTransient, err))
 		}
 	})

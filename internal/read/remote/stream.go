@@ -35,8 +35,8 @@ type stream struct {
 // errStalled is the cause of a stream that was given up.
 var errStalled = errors.New("it sent nothing for too long")
 
-// attempts is how often a query asks holders, as long as none of it has been handed out: a partition may have
-// moved, or a holder may have died since it was asked for its state.
+// attempts is how often a query asks holders, as long as none of it has been handed out: a holder may have
+// died since it was asked for its state. If partitions move, it asks for longer: see moveTime.
 const attempts = 2
 
 // open asks the holders of all journals, and returns their answers once all have pinned what they return.
@@ -59,8 +59,15 @@ func (s *Source) open(ctx context.Context, path string, of *wire.Request, req *m
 		if err == nil {
 			return streams, nil
 		}
-		if try == attempts || ctx.Err() != nil || len(failed) == 0 && !errors.Is(err, wire.ErrWrongJournal) {
+		moved := errors.Is(err, wire.ErrWrongJournal)
+		if ctx.Err() != nil || len(failed) == 0 && !moved {
 			return nil, err
+		}
+		if try >= attempts {
+			if !moved || time.Since(began) > moveTime {
+				return nil, err
+			}
+			time.Sleep(moveEvery) // several partitions move one after the other
 		}
 	}
 }
