@@ -13,21 +13,15 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 
 	"github.com/shaledb/shale/internal/api/loki"
+	"github.com/shaledb/shale/internal/app/deletions"
 	"github.com/shaledb/shale/internal/model"
-	"github.com/shaledb/shale/internal/read/logql"
 	"github.com/shaledb/shale/internal/read/logql/patterns"
 	"github.com/shaledb/shale/internal/store/catalog"
 	"github.com/shaledb/shale/internal/store/deletion"
 )
 
 // lineFilter compiles the filter of a deletion.
-func lineFilter(text string) (deletion.LineFilter, error) {
-	t, err := logql.ParseLineTest(text)
-	if err != nil {
-		return nil, err
-	}
-	return func(l model.Labels) deletion.LineTest { return t.ForStream(l) }, nil
-}
+var lineFilter = deletions.Filter
 
 // deleter tells the catalogue of the deletions of the head's journal.
 type deleter struct{ e *Engine }
@@ -233,7 +227,9 @@ func checkControl(seq uint64, b *model.Batch) error {
 }
 
 // deletePromSeries is the deletion of Prometheus' API, which cannot be cancelled.
-func deletePromSeries(e *Engine) func(ctx context.Context, tenant string, matchers []*labels.Matcher, start, end int64) error {
+func deletePromSeries(e interface {
+	Delete(ctx context.Context, d deletion.Deletion) (string, error)
+}) func(ctx context.Context, tenant string, matchers []*labels.Matcher, start, end int64) error {
 	return func(ctx context.Context, tenant string, matchers []*labels.Matcher, start, end int64) error {
 		d := deletion.Deletion{Signal: model.Metrics, Tenant: tenant, Range: model.TimeRange{Min: start, Max: end}}
 		for _, m := range matchers {
@@ -254,20 +250,11 @@ type lineDeletions struct {
 }
 
 func (l lineDeletions) Delete(ctx context.Context, tenant, query string, start, end int64) error {
-	t, err := logql.ParseLineTest(query)
+	d, err := deletions.OfLines(tenant, query, start, end, l.e.now()+int64(l.e.o.Head.Deletion.CancelPeriod))
 	if err != nil {
 		return err
 	}
-	d := deletion.Deletion{
-		Signal: model.Logs, Tenant: tenant, Range: model.TimeRange{Min: start, Max: end}, NotBefore: l.e.now() + int64(l.e.o.Head.Deletion.CancelPeriod),
-	}
-	for _, m := range t.Matchers() {
-		d.Matchers = append(d.Matchers, deletion.Matcher{Name: m.Name, Op: m.Op, Value: m.Value})
-	}
-	if !t.All() {
-		d.Filter = query
-	}
-	if _, err = l.e.Delete(ctx, d); err == nil {
+	if _, err = l.e.Delete(ctx, *d); err == nil {
 		l.kept.Forget(tenant, end)
 	}
 	return err

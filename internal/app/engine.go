@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/shaledb/shale/internal/app/deletions"
 	"github.com/shaledb/shale/internal/app/disk"
 	"github.com/shaledb/shale/internal/bill"
 	"github.com/shaledb/shale/internal/bucket"
@@ -115,9 +116,6 @@ type EngineOptions struct {
 	Logger     *slog.Logger
 }
 
-// closeGrace is how long Close waits for pushes to reach the buffers.
-const closeGrace = 3 * time.Second
-
 // Engine is the store of one data folder: journal, head, catalogue and archive, with the write path into them
 // and the read path out of them.
 type Engine struct {
@@ -132,6 +130,7 @@ type Engine struct {
 	querier   *read.Querier
 	results   *results.Tier        // nil: none
 	recent    *query.Source        // nil: the engine has no head
+	unshipped read.Source          // what the bucket has not
 	further   *victorialogs.Source // nil: none
 	rate      *bill.Rate           // of the requests of queries to the bucket
 	expiry    *expiry
@@ -149,10 +148,11 @@ type Engine struct {
 	// started is set once the journal is replayed and may be truncated.
 	started atomic.Bool
 	// readOnly says why writes are refused until the journal has started; nil once it has.
-	readOnly atomic.Pointer[model.LimitError]
-	lost     *lost
-	families *families.Reader // nil: the head has the descriptions of metric families
-	changes  *changes.Log     // of what responses depend on
+	readOnly  atomic.Pointer[model.LimitError]
+	lost      *lost
+	deletions *deletions.Deletions // nil: the head has them
+	families  *families.Reader     // nil: the head has the descriptions of metric families
+	changes   *changes.Log         // of what responses depend on
 	// resultChanges are those that kept results depend on.
 	resultChanges results.Changes
 	// deleting is held while a deletion is recorded.

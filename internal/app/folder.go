@@ -6,11 +6,15 @@ import (
 	"io"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/shaledb/shale/internal/model"
 )
+
+// closeGrace is how long Close waits for pushes to reach the buffers.
+const closeGrace = 3 * time.Second
 
 // lockFolder creates the data folder if it is missing and takes the lock that keeps a second process out.
 func lockFolder(fs vfs.FS, dir string) (io.Closer, error) {

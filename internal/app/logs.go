@@ -10,6 +10,8 @@ import (
 
 	"github.com/shaledb/shale/internal/api"
 	"github.com/shaledb/shale/internal/api/loki"
+	"github.com/shaledb/shale/internal/app/deletions"
+	"github.com/shaledb/shale/internal/app/following"
 	"github.com/shaledb/shale/internal/bill"
 	"github.com/shaledb/shale/internal/config"
 	"github.com/shaledb/shale/internal/model"
@@ -91,26 +93,25 @@ func keepPatterns(c config.Config, e *Engine, registry *prometheus.Registry) (k 
 
 // lokiOptions connects Loki's API to an open store.
 func lokiOptions(c config.Config, e *Engine, k *patterns.Keeper, shared api.Options, registry *prometheus.Registry) loki.Options {
-	if e.further != nil {
-		k = nil // it has seen no lines of the other server
-	}
 	var further logql.Follower
 	if e.further != nil {
 		further = e.further
+		k = nil // it has seen no lines of the other server
 	}
 	var watch logql.Watcher
 	if e.path != nil {
 		watch = e.path
 	}
 	o := loki.Options{
-		Engine:    logql.New(logql.Options{Read: e.Querier(), Watch: watch, Further: further, Patterns: k, Results: e.Results(), Registerer: registry}),
+		Engine:    logql.New(logql.Options{Read: e.Querier(), Watch: watch, Further: following.Of(e.unshipped, further), Patterns: k, Results: e.Results(), Registerer: registry}),
 		Options:   shared,
 		Retention: e.linesKept,
 	}
 	switch {
-	case e.head == nil:
-		o.Deletions = noDeletions{e}
-	case c.Head.Deletion.Deletions > 0:
+	case c.Head.Deletion.Deletions == 0:
+	case e.deletions != nil:
+		o.Deletions = deletions.Lines{Deletions: e.deletions, Period: c.Head.Deletion.CancelPeriod}
+	default:
 		o.Deletions = lineDeletions{e, k}
 	}
 	return o
@@ -129,6 +130,7 @@ func (l *listener) closeLogs() error {
 
 // sources returns the sources of series.
 func (e *Engine) sources(seed model.KeySeed, unshipped read.Source) []read.Source {
+	e.unshipped = unshipped
 	all := []read.Source{unshipped, e.archive}
 	if e.o.VictoriaLogs.Source.Set() {
 		e.further = victorialogs.New(victorialogs.Options{

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/util/features"
@@ -93,8 +92,9 @@ func promOptions(c config.Config, e *Engine, engine *promEngine, shared api.Opti
 		Options: shared,
 	}
 	switch {
-	case e != nil && e.head == nil:
-		o.Delete = func(context.Context, string, []*labels.Matcher, int64, int64) error { return errNoDeletions }
+	case c.Head.Deletion.Deletions == 0:
+	case e != nil && e.deletions != nil: // compaction runs elsewhere, by itself
+		o.Delete, o.Clean = deletePromSeries(e.deletions), func() {}
 	case c.Head.Deletion.Deletions > 0:
 		o.Delete, o.Clean = deletePromSeries(e), e.compactor.Wake
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/shaledb/shale/internal/api"
 	"github.com/shaledb/shale/internal/api/peer"
+	"github.com/shaledb/shale/internal/app/deletions"
 	"github.com/shaledb/shale/internal/app/ingester"
 	"github.com/shaledb/shale/internal/bucket/location"
 	"github.com/shaledb/shale/internal/cache/ram"
@@ -153,6 +154,7 @@ func (r *ingestRole) options(split budget) func(int32, int) ingest.Options {
 				KnownBytes: split.known / partitions, RowBytes: split.rows / partitions, LabelBytes: split.labels / partitions,
 				Limits: c.Head, Windows: c.Windows, MaxFuture: c.Write.MaxFuture, Linger: c.Query.Timeout + linger,
 				Space: n.disk, BucketApart: apart, WindowBytes: n.disk.Part((1 << 30) / partitions),
+				Deleter: deletions.Shipper{Bucket: n.bucket, Catalog: r.catalog}, Filters: lineFilter,
 				Registerer: n.registry, Logger: n.log.With("partition", partition),
 			},
 		}
@@ -184,6 +186,12 @@ func (r *ingestRole) mount(mux api.Mux) error {
 	for _, path := range []string{wire.PathState, wire.PathSelect, wire.PathLabels, wire.PathNames, wire.PathText, wire.PathPage} {
 		mux.Handle(path, bounded)
 	}
+	mux.Handle(wire.PathTail, http.HandlerFunc(func(w http.ResponseWriter, hr *http.Request) {
+		ctx, cancel := context.WithCancel(hr.Context())
+		defer cancel()
+		defer context.AfterFunc(r.ending, cancel)()
+		h.ServeHTTP(w, hr.WithContext(ctx))
+	}))
 	return nil
 }
 

@@ -8,7 +8,7 @@ import (
 	"os"
 
 	"github.com/shaledb/shale/internal/api"
-	"github.com/shaledb/shale/internal/api/loki"
+	"github.com/shaledb/shale/internal/app/deletions"
 	"github.com/shaledb/shale/internal/app/disk"
 	"github.com/shaledb/shale/internal/app/peers"
 	"github.com/shaledb/shale/internal/app/progress"
@@ -27,14 +27,10 @@ import (
 var (
 	_ read.Source     = (*remote.Source)(nil)
 	_ read.NameSource = (*remote.Source)(nil)
-	_ loki.Deletions  = noDeletions{}
 )
 
-// What a process cannot do whose engine has no head.
-var (
-	errNoDeletions = notInRoles("deletions are not carried out while roles run apart: they need the role all")
-	errNoHead      = notInRoles("a process with the role query does not know which series are active now; ask for a day")
-)
+// errNoHead is what a process cannot do whose engine has no head.
+var errNoHead = notInRoles("a process with the role query does not know which series are active now; ask for a day")
 
 // notInRoles is the error of what only the role all does.
 func notInRoles(text string) error {
@@ -54,7 +50,8 @@ func openQuery(ctx context.Context, n *node) (_ role, err error) {
 	if err := n.useDisk(); err != nil {
 		return nil, err
 	}
-	if _, err := n.topic(); err != nil {
+	epoch, err := n.topic()
+	if err != nil {
 		return nil, err
 	}
 	q := &queryRole{n: n, c: *n.config}
@@ -80,7 +77,10 @@ func openQuery(ctx context.Context, n *node) (_ role, err error) {
 	}); err != nil {
 		return nil, err
 	}
-	if q.remote, err = peers.Open(&q.c.Roles, q.progress, n.registry); err != nil {
+	e.deletions = deletions.New(deletions.Options{
+		Connection: n.config.Kafka.Connection(), Epoch: *epoch, Bucket: n.bucket, Catalog: e.catalog, Filters: lineFilter, Most: q.c.Head.Deletion.Deletions, Registerer: n.registry,
+	})
+	if q.remote, err = peers.Open(&q.c.Roles, q.progress, e.deletions.Hiding, n.registry); err != nil {
 		return nil, err
 	}
 	e.families = families.OpenReader(ctx, families.ReaderOptions{Bucket: n.bucket, Limits: q.c.Head.Metadata, Registerer: n.registry, Logger: n.log})
@@ -168,22 +168,3 @@ func (q *queryRole) close() (err error) {
 	}
 	return err
 }
-
-// noDeletions refuses deletions of lines, and lists those of before.
-type noDeletions struct{ e *Engine }
-
-func (noDeletions) Delete(context.Context, string, string, int64, int64) error { return errNoDeletions }
-func (noDeletions) Cancel(context.Context, string, string, bool) error         { return errNoDeletions }
-
-func (d noDeletions) List(tenant string) (all []loki.DeleteRequest) {
-	for _, r := range d.e.catalog.Requests(tenant) {
-		if r.Signal == model.Logs {
-			all = append(all, loki.DeleteRequest{
-				ID: r.Request, Query: r.Query(), Start: r.Range.Min, End: r.Range.Max, Created: r.Committed, Done: r.Total - r.Left, Total: r.Total, Processed: r.Left == 0,
-			})
-		}
-	}
-	return all
-}
-
-func (d noDeletions) CacheGeneration() string { return d.e.catalog.CacheGeneration() }

@@ -41,7 +41,7 @@ type builder struct {
 func builders() map[string]builder {
 	return map[string]builder{
 		config.RoleGateway: {openGateway, []auth.Right{auth.Write}},
-		config.RoleQuery:   {openQuery, []auth.Right{auth.Read}},
+		config.RoleQuery:   {openQuery, []auth.Right{auth.Read, auth.Delete}},
 		config.RoleIngest:  {openIngest, []auth.Right{auth.Peer}},
 		config.RoleCompact: {openCompact, nil},
 	}
@@ -115,7 +115,7 @@ func elsewhere(m *guardedMux) {
 	for _, row := range m.mounted {
 		has[row] = true
 	}
-	names := map[auth.Right][]string{auth.Write: {config.RoleGateway}, auth.Read: {config.RoleQuery}, auth.Delete: nil}
+	names := map[auth.Right][]string{auth.Write: {config.RoleGateway}, auth.Read: {config.RoleQuery}, auth.Delete: {config.RoleQuery}}
 	for row, right := range m.table {
 		roles, known := names[right]
 		if !known || has[row] {

@@ -61,7 +61,7 @@ func scopes() map[string]auth.Right {
 			"GET /api/v1/usage", "GET /api/v1/cache", "GET /api/v1/cache/what-if", "GET /api/v1/cache/record",
 		},
 		auth.Peer: {
-			wire.PathState, wire.PathSelect, wire.PathLabels, wire.PathNames, wire.PathText, wire.PathPage,
+			wire.PathState, wire.PathSelect, wire.PathLabels, wire.PathNames, wire.PathText, wire.PathPage, wire.PathTail,
 		},
 		auth.Write: {
 			"/api/v1/write", "/api/v1/write/graphite", "/loki/api/v1/push", "/api/prom/push", "/otlp/v1/logs", "/otlp/v1/metrics", "/api/v1/otlp/v1/metrics",

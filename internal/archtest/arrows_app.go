@@ -16,6 +16,24 @@ func appRooms() []room {
 			"store/catalog":   "a bucket without a seed is new",
 		}, "a bucket has objects, whatever is in them"},
 		{"app/conns", nil, "a connection is open or closed, whatever is asked over it"},
+		{"app/deletions", map[string]string{
+			"api/loki":         "it has an API of deletions",
+			"bucket":           "what becomes of a request is decided there",
+			"journal/kafka":    "an order goes to every partition",
+			"read/logql":       "a filter is a query",
+			"read/remote":      "queries tell others what is deleted",
+			"read/remote/wire": "queries tell others what is deleted",
+			"store/catalog":    "the catalogue has deletions",
+			"store/decision":   "a request is decided once",
+			"store/deletion":   "orders hold deletions",
+			"store/head/query": "deletions hide rows of a head",
+			"store/topics":     "a partition is a journal",
+		}, "a deletion has steps in several stores, whoever asks for it"},
+		{"app/following", map[string]string{
+			"read":        "rows that are not in the bucket have a source",
+			"read/logql":  "it follows lines for queries",
+			"read/remote": "other processes apply lines",
+		}, "a line is followed wherever it comes from"},
 		{"app/gateway", map[string]string{
 			"bucket":              "it says which topic takes writes",
 			"journal/kafka":       "batches go to a topic",
@@ -28,6 +46,7 @@ func appRooms() []room {
 		}, "a gateway takes batches to Kafka; receivers are mounted by app"},
 		{"app/ingester", map[string]string{
 			"api/peer":         "other processes ask for partitions",
+			"app/deletions":    "queries say what is deleted",
 			"cache":            "pages have keys",
 			"cache/ram":        "pages of heads are kept",
 			"config":           "a member has a name",

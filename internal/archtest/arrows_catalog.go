@@ -16,6 +16,11 @@ func catalogRooms() []room {
 			"store/catalog/checksum": "objects have checksums",
 			"store/head/metadata":    "descriptions are kept within the same bounds as in a head",
 		}, "descriptions of families are independent of series and rows"},
+		{"store/decision", map[string]string{
+			"bucket":                 "a decision is an object",
+			"store/catalog":          "it holds fences",
+			"store/catalog/checksum": "objects have checksums",
+		}, "a decision is made once, whatever it is about"},
 		{"store/catalog/checksum", nil, "a checksum does not depend on what it covers"},
 		{"store/catalog", map[string]string{
 			"store/catalog/entry":    "commit records hold entries of blocks",

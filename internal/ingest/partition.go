@@ -17,6 +17,7 @@ import (
 	"github.com/shaledb/shale/internal/journal/kafka"
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/store/catalog"
+	"github.com/shaledb/shale/internal/store/deletion"
 	"github.com/shaledb/shale/internal/store/head"
 	"github.com/shaledb/shale/internal/store/ship"
 	"github.com/shaledb/shale/internal/store/topics"
@@ -72,15 +73,16 @@ type reader interface {
 
 // Partition is one partition on this machine.
 type Partition struct {
-	o       Options
-	epoch   topics.Epoch
-	node    string
-	reader  reader
-	head    *head.Head
-	shipper *ship.Shipper
-	gate    *gate
-	metrics *registrations
-	unknown []uint32
+	o        Options
+	epoch    topics.Epoch
+	node     string
+	reader   reader
+	head     *head.Head
+	shipper  *ship.Shipper
+	gate     *gate
+	metrics  *registrations
+	watchers watchers
+	unknown  []uint32
 
 	// overtaken ends, with the reason, when another life has shipped the partition.
 	overtaken context.Context
@@ -131,7 +133,7 @@ func Open(ctx context.Context, o Options) (_ *Partition, err error) {
 	}
 	h := o.Head
 	h.Node, h.Epoch, h.Shipper = p.node, last.Number, p.gate
-	h.KeepStale, h.IdleAfter = true, max(3*time.Hour, 2*o.LabelRefresh)
+	h.KeepStale, h.FencesOnly, h.IdleAfter = true, true, max(3*time.Hour, 2*o.LabelRefresh)
 	p.metrics = register(h.Registerer, prometheus.Labels{"partition": strconv.Itoa(int(o.Partition))})
 	h.Registerer = p.metrics
 	if p.head, err = head.Open(ctx, h); err != nil {
@@ -206,8 +208,13 @@ func (e *UnlabelledError) Unwrap() error { return model.ErrCorrupt }
 func (p *Partition) apply(ctx context.Context, r *kafka.Record) error {
 	b := r.Batch
 	if b.Control.Kind != 0 {
-		return fmt.Errorf("topic %s, partition %d: %w: the record with offset %d is an order to delete, which partitions do not carry out yet",
-			p.epoch.Topic, p.o.Partition, model.ErrInvalid, r.Offset)
+		if _, _, err := deletion.ParseControl(b.Control, p.o.Head.Filters); err != nil {
+			return fmt.Errorf("topic %s, partition %d, offset %d: %w", p.epoch.Topic, p.o.Partition, r.Offset, err)
+		}
+		if !p.head.Apply(topics.Sequence(r.Offset), b) {
+			return fmt.Errorf("%w: the partition ends", model.ErrClosed)
+		}
+		return nil
 	}
 	for i, k := range b.Keys {
 		if at := topics.PartitionOf(k, p.epoch.Partitions); at != p.o.Partition {
@@ -233,6 +240,7 @@ func (p *Partition) apply(ctx context.Context, r *kafka.Record) error {
 	if !p.head.Apply(topics.Sequence(r.Offset), b) {
 		return fmt.Errorf("%w: the partition ends", model.ErrClosed) // the next owner reads the record
 	}
+	p.watchers.notify(&Applied{b, topics.Sequence(r.Offset), p})
 	return nil
 }
 
@@ -367,6 +375,7 @@ func (p *Partition) End() int64 { return p.end.Load() }
 
 // Close ends the partition and leaves its folder. It is called after Run.
 func (p *Partition) Close() error {
+	p.watchers.end()
 	p.reader.Close()
 	err := p.head.Close()
 	p.metrics.end()

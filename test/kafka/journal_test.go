@@ -58,6 +58,8 @@ func TestKafka(t *testing.T) {
 		{"GroupMoves", testGroupMoves},
 		{"LabelsAgain", testLabelsAgain},
 		{"SeriesLimit", testSeriesLimit},
+		{"Tail", testTail},
+		{"Deletions", testDeletions},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, broker) })
 	}

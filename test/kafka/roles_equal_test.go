@@ -32,8 +32,8 @@ type installation struct {
 	graphite                     string // where the second gateway takes lines
 }
 
-// install makes a topic of 4 partitions, and starts the processes.
-func install(t *testing.T, broker *Broker, topic string) *installation {
+// install makes a topic of 4 partitions, and starts the processes, those that query with further flags.
+func install(t *testing.T, broker *Broker, topic string, queries ...string) *installation {
 	t.Helper()
 	in := &installation{cluster: newCluster(t, broker, topic, 4)}
 	addrs, err := ports.Reserve(1)
@@ -61,6 +61,7 @@ func install(t *testing.T, broker *Broker, topic string) *installation {
 		"--ingesters", in.ingesters[0].addr + "," + in.ingesters[1].addr, "--ingesters-token-file", certstest.File(t, dir, "token", []byte(token)),
 		"--ingesters-tls", "on", "--ingesters-tls-ca-file", certstest.File(t, dir, "ca.pem", servers.PEM()),
 	}
+	asks = append(asks, queries...)
 	in.queries = []*process{in.process(t, "query", asks...), in.process(t, "query,compact", asks...)}
 	for _, p := range slices.Concat(in.gateways, in.ingesters, in.queries) {
 		p.start()
@@ -335,9 +336,5 @@ func refusals(t *testing.T, in *installation) {
 		if status, text := x.p.get(x.path); status != x.status || !strings.Contains(text, x.want) {
 			t.Errorf("%s: status %d: %s", x.path, status, text)
 		}
-	}
-	err := in.queries[0].post("/api/v1/admin/tsdb/delete_series?match[]=up", "application/x-www-form-urlencoded", "team-a", nil)
-	if err == nil || !strings.Contains(err.Error(), "501") || !strings.Contains(err.Error(), "deletions are not carried out") {
-		t.Errorf("a deletion: %v", err)
 	}
 }

@@ -149,10 +149,11 @@ func (t *tail) run(ctx context.Context, longest time.Duration) {
 	start(func() error { return t.ping(onConn) })
 	start(func() error { return t.follow(lines) })
 	cause := t.write(lines, onConn, ended)
-	if !errors.Is(cause, errGone) && ctx.Err() == nil {
+	if !errors.Is(cause, errGone) && !errors.Is(cause, logql.ErrInterrupted) && ctx.Err() == nil {
 		_ = t.conn.Close(websocket.StatusInternalError, reason(cause)) // fails only if the client is gone
 	} else {
-		// At a shutdown, too: clients reconnect after a cut, which brings them to the next server.
+		// At a shutdown, too: clients reconnect after a cut, which brings them to the next server. They begin with
+		// the time of the last line that they have.
 		_ = t.conn.CloseNow()
 	}
 	stop()

@@ -28,6 +28,26 @@ type Partition interface {
 	Await(ctx context.Context, seq uint64) error
 }
 
+// Hiding is a Partition from which rows may have been deleted.
+type Hiding interface {
+	Partition
+	// Without is Source without the rows that deletions hide.
+	Without(after uint64, hide []wire.Hidden) (read.Source, error)
+}
+
+// source returns the rows of a partition that a request wants.
+func source(p Partition, r *wire.Request, n *wire.Need) (read.Source, error) {
+	hide := r.Hidden(n)
+	if len(hide) == 0 {
+		return p.Source(n.After), nil
+	}
+	of, ok := p.(Hiding)
+	if !ok {
+		return nil, fmt.Errorf("%w: this process does not carry out deletions", model.ErrInvalid)
+	}
+	return of.Without(n.After, hide)
+}
+
 // Options build a Handler. Zero values take the defaults that are named.
 type Options struct {
 	// Zone is where the process runs; askers prefer their own.
@@ -42,6 +62,8 @@ type Options struct {
 	MaxRequests int
 	// MaxPages bounds the pages that are read at once (16). Further ones wait.
 	MaxPages int
+	// MaxTails bounds the requests that follow lines (256).
+	MaxTails int
 	// MaxTime bounds a request (10 min), whatever the asker says.
 	MaxTime    time.Duration
 	Registerer prometheus.Registerer
@@ -52,6 +74,7 @@ type Handler struct {
 	o        Options
 	requests chan struct{}
 	pages    chan struct{}
+	tails    chan struct{}
 	sessions sessions
 	metrics  *metrics
 	mux      *http.ServeMux
@@ -68,10 +91,13 @@ func New(o Options) *Handler {
 	if o.MaxPages == 0 {
 		o.MaxPages = 16
 	}
+	if o.MaxTails == 0 {
+		o.MaxTails = 256
+	}
 	if o.MaxTime == 0 {
 		o.MaxTime = 10 * time.Minute
 	}
-	h := &Handler{o: o, requests: make(chan struct{}, o.MaxRequests), pages: make(chan struct{}, o.MaxPages), mux: http.NewServeMux()}
+	h := &Handler{o: o, requests: make(chan struct{}, o.MaxRequests), pages: make(chan struct{}, o.MaxPages), tails: make(chan struct{}, o.MaxTails), mux: http.NewServeMux()}
 	h.metrics = newMetrics(o.Registerer, h)
 	h.mux.HandleFunc("GET "+wire.PathState, h.state)
 	for path, serve := range map[string]func(*Handler, context.Context, *call) error{
@@ -81,6 +107,7 @@ func New(o Options) *Handler {
 		h.mux.HandleFunc("POST "+path, func(w http.ResponseWriter, r *http.Request) { h.serve(w, r, serve) })
 	}
 	h.mux.HandleFunc("POST "+wire.PathPage, h.page)
+	h.mux.HandleFunc("POST "+wire.PathTail, h.tail)
 	return h
 }
 
@@ -194,7 +221,11 @@ func (c *call) begin(ctx context.Context, r *http.Request) error {
 			j = p.Journal()
 		}
 		c.asked, c.held = append(c.asked, p), append(c.held, j)
-		sources = append(sources, p.Source(need.After))
+		s, err := source(p, c.of, &need)
+		if err != nil {
+			return err
+		}
+		sources = append(sources, s)
 	}
 	c.req.Quota, c.req.Cost = c.h.o.Quota(c.of.Tenant), new(model.Cost)
 	c.querier = read.New(read.Options{Sources: sources, Horizon: c.h.o.Horizon})

@@ -7,6 +7,7 @@ import (
 
 type metrics struct {
 	failures *prometheus.CounterVec
+	lost     prometheus.Counter
 }
 
 func newMetrics(reg prometheus.Registerer, h *Handler) *metrics {
@@ -17,5 +18,8 @@ func newMetrics(reg prometheus.Registerer, h *Handler) *metrics {
 		func() float64 { return float64(cap(h.requests)) })
 	f.NewGaugeFunc(prometheus.GaugeOpts{Name: "shale_peer_text_streams", Help: "Open streams of text, whose pages stay readable."},
 		func() float64 { return float64(h.sessions.count()) })
-	return &metrics{f.NewCounterVec(prometheus.CounterOpts{Name: "shale_peer_failures_total", Help: "Requests of query processes that ended with an error, by its code."}, []string{"code"})}
+	f.NewGaugeFunc(prometheus.GaugeOpts{Name: "shale_peer_tails", Help: "Query processes and their clients that follow lines of this process."},
+		func() float64 { return float64(len(h.tails)) })
+	return &metrics{f.NewCounterVec(prometheus.CounterOpts{Name: "shale_peer_failures_total", Help: "Requests of query processes that ended with an error, by its code."}, []string{"code"}),
+		f.NewCounter(prometheus.CounterOpts{Name: "shale_peer_tail_dropped_lines_total", Help: "Lines that query processes follow and that were left out, because they were read too slowly."})}
 }

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/shaledb/shale/internal/api/peer"
+	"github.com/shaledb/shale/internal/app/deletions"
 	"github.com/shaledb/shale/internal/cache"
 	"github.com/shaledb/shale/internal/cache/ram"
 	"github.com/shaledb/shale/internal/ingest"
@@ -23,6 +24,12 @@ func Held(owner *ingest.Owner, pages *ram.Cache) (all []peer.Partition) {
 	})
 	return all
 }
+
+// The rooms fit.
+var (
+	_ peer.Tailed = (*heldPartition)(nil)
+	_ peer.Hiding = (*heldPartition)(nil)
+)
 
 // heldPartition is a partition as other processes ask for it.
 type heldPartition struct {
@@ -51,6 +58,22 @@ func (h *heldPartition) Journal() wire.Journal {
 // Source is [peer.Partition.Source].
 func (h *heldPartition) Source(after uint64) read.Source {
 	return h.p.Head().SourceAfter(after, &lifeCache{h.pages, h.p.Life() + "/"})
+}
+
+// Without is [peer.Hiding.Without].
+func (h *heldPartition) Without(after uint64, hide []wire.Hidden) (read.Source, error) {
+	fences, err := deletions.Fences(hide, deletions.Filter)
+	if err != nil {
+		return nil, err
+	}
+	return h.p.Head().SourceWithout(after, fences, &lifeCache{h.pages, h.p.Life() + "/"}), nil
+}
+
+// Watch is [peer.Tailed.Watch].
+func (h *heldPartition) Watch(fn func(*model.Batch, func([]uint32) error), ended func()) (cancel func()) {
+	return h.p.Watch(func(a *ingest.Applied) {
+		fn(a.Batch, func(some []uint32) error { return a.Label(context.Background(), some) })
+	}, ended)
 }
 
 // Await is [peer.Partition.Await].

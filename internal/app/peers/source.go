@@ -1,18 +1,20 @@
 package peers
 
 import (
+	"context"
 	"net/http"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/shaledb/shale/internal/api"
 	"github.com/shaledb/shale/internal/config"
+	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/read/remote"
 )
 
 // Open returns the source of what ingesters hold.
-func Open(c *config.Roles, log remote.Log, registry prometheus.Registerer) (*remote.Source, error) {
-	o := remote.Options{Peers: c.IngesterList(), Log: log, TLS: c.PeerTLS.On(), Registerer: registry}
+func Open(c *config.Roles, log remote.Log, deletions func(context.Context, string, model.Signal) ([]remote.Deletion, error), registry prometheus.Registerer) (*remote.Source, error) {
+	o := remote.Options{Peers: c.IngesterList(), Log: log, Deletions: deletions, TLS: c.PeerTLS.On(), Registerer: registry}
 	if c.PeerToken != "" {
 		token, err := OpenToken(c.PeerToken)
 		if err != nil {

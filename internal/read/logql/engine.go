@@ -48,7 +48,7 @@ func New(o Options) *Engine {
 	if e.now == nil {
 		e.now = time.Now
 	}
-	if o.Watch != nil {
+	if o.Watch != nil || o.Further != nil {
 		e.hub = &hub{watch: o.Watch, metrics: newMetrics(o.Registerer)}
 	}
 	return e

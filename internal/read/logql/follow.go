@@ -1,6 +1,7 @@
 package logql
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -19,10 +20,15 @@ type Watcher interface {
 
 // Follower is a source of lines that do not pass through the write path. Follow calls fn with lines that come
 // from now on, which may be more than the request selects, until the context ends. It calls ready once no
-// further line will be missed. fn must not keep a batch.
+// further line will be missed. It calls lost with lines that it had to leave out, whose bytes are empty. fn
+// and lost must not keep a batch.
 type Follower interface {
-	Follow(ctx context.Context, req *model.Request, ready func(), fn func(*model.Batch)) error
+	Follow(ctx context.Context, req *model.Request, ready func(), fn, lost func(*model.Batch)) error
 }
+
+// ErrInterrupted is the class of errors after which following goes on where it was, once the client begins
+// again from the last line that it has.
+var ErrInterrupted = errors.New("following lines was interrupted")
 
 // hub hands lines that become durable to those who follow them. It watches only while there is somebody, so
 // that pushes pay nothing else.
@@ -44,7 +50,7 @@ func (h *hub) follow(tenant string, ms []model.Matcher, q *model.Quota) *followe
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.changeLocked(tenant, func(fs []*follower) []*follower { return append(fs, f) })
-	if h.all++; h.all == 1 {
+	if h.all++; h.all == 1 && h.watch != nil {
 		h.cancel = h.watch.Watch(h.see)
 	}
 	h.metrics.tails.Set(float64(h.all))
@@ -120,6 +126,25 @@ func (f *follower) fail(err error) {
 	defer f.mu.Unlock()
 	if f.err == nil {
 		f.err = err
+	}
+	select {
+	case f.wake <- struct{}{}:
+	default:
+	}
+}
+
+// lose notes lines that another process has left out.
+func (f *follower) lose(b *model.Batch) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for i, k := range b.Keys {
+		labels, err := f.meetLocked(b, i, k)
+		if f.err = cmp.Or(f.err, err); f.err != nil {
+			break
+		}
+		for row := b.Text.Begin(i); row < b.Text.End(i) && labels != nil; row++ {
+			f.dropLocked(Dropped{b.Text.Times[row], labels})
+		}
 	}
 	select {
 	case f.wake <- struct{}{}:
@@ -242,7 +267,7 @@ func (f *follower) stop() error {
 	h.changeLocked(f.tenant, func(fs []*follower) []*follower {
 		return slices.DeleteFunc(fs, func(o *follower) bool { return o == f })
 	})
-	if h.all--; h.all == 0 {
+	if h.all--; h.all == 0 && h.watch != nil {
 		h.cancel()
 	}
 	h.metrics.tails.Set(float64(h.all))

@@ -37,6 +37,14 @@ type Progress struct {
 	Unknown error
 }
 
+// Deletion hides rows of journals.
+type Deletion struct {
+	// Terms are JSON that holders read.
+	Terms []byte
+	// Fence returns its place in a journal: it hides rows of records before it. 0: it hides none.
+	Fence func(node string, epoch uint64) uint64
+}
+
 // Options build a Source. Zero values take the defaults that are named.
 type Options struct {
 	// Peers are addresses of holders, host:port or dns+host:port. The latter stands for all addresses of the
@@ -46,6 +54,8 @@ type Options struct {
 	Zone string
 	// Log says what must be seen; nil: whatever the peers hold, and then each of them must answer.
 	Log Log
+	// Deletions returns those that hide rows of a tenant, as fresh as a query must see them; nil: none do.
+	Deletions func(ctx context.Context, tenant string, s model.Signal) ([]Deletion, error)
 	// Client sends the requests; nil: one of its own.
 	Client *http.Client
 	// Prepare adds to a request what its holder wants to see, such as a token; nil: nothing.

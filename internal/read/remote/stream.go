@@ -43,6 +43,18 @@ const attempts = 2
 func (s *Source) open(ctx context.Context, path string, of *wire.Request, req *model.Request) ([]*stream, error) {
 	failed := map[string]error{}
 	began := time.Now()
+	var deletions []Deletion
+	if s.o.Deletions != nil {
+		var err error
+		if deletions, err = s.o.Deletions(ctx, req.Tenant, req.Signal); err != nil {
+			return nil, fmt.Errorf("what is deleted: %w", err)
+		}
+		own := *of
+		for _, d := range deletions {
+			own.Deletions = append(own.Deletions, d.Terms)
+		}
+		of = &own
+	}
 	for try := 1; ; try++ {
 		p, err := s.choose(ctx, try > 1, failed)
 		for ; isMove(err) && time.Since(began) < moveTime; p, err = s.choose(ctx, true, failed) {
@@ -55,6 +67,7 @@ func (s *Source) open(ctx context.Context, path string, of *wire.Request, req *m
 		if err != nil {
 			return nil, err
 		}
+		p.without(deletions)
 		streams, err := s.openPlan(ctx, path, of, req, p, failed)
 		if err == nil {
 			return streams, nil
@@ -83,6 +96,19 @@ const (
 func isMove(err error) bool {
 	var gap *Gap
 	return errors.As(err, &gap) && gap.moves
+}
+
+// without adds to the needs where deletions stand in the journals. A holder must have applied their records.
+func (p *plan) without(deletions []Deletion) {
+	for _, needs := range p.needs {
+		for i := range needs {
+			n := &needs[i]
+			for _, d := range deletions {
+				seq := d.Fence(n.Node, n.Epoch)
+				n.Fences, n.AtLeast = append(n.Fences, seq), max(n.AtLeast, seq)
+			}
+		}
+	}
 }
 
 // openPlan asks all at the same time. It notes peers in failed that could not be reached.

@@ -36,7 +36,7 @@ const (
 //
 // It looks for lines once a second. It does not use the endpoint tail of VictoriaLogs, which leaves out lines
 // of a stream that are not later than the last one.
-func (s *Source) Follow(ctx context.Context, req *model.Request, ready func(), fn func(*model.Batch)) error {
+func (s *Source) Follow(ctx context.Context, req *model.Request, ready func(), fn, _ func(*model.Batch)) error {
 	a, ok := s.settings.accessOf(req.Tenant)
 	if !ok {
 		s.metrics.denied.Inc()

@@ -58,7 +58,7 @@ func newFollowing(t *testing.T, rows ...string) *following {
 					f.got <- fmt.Sprintf("%s%s", l.Text, l.Metadata)
 				}
 			}
-		})
+		}, nil)
 	}()
 	select {
 	case <-ready:
@@ -143,7 +143,7 @@ func TestFollowEnds(t *testing.T) {
 	req := request()
 	req.Tenant = "stranger"
 	asked := f.asked.Load()
-	if err := f.Follow(ctx, req, cancel, nil); err != nil || f.asked.Load() != asked {
+	if err := f.Follow(ctx, req, cancel, nil, nil); err != nil || f.asked.Load() != asked {
 		t.Errorf("%v after %d requests", err, f.asked.Load()-asked)
 	}
 	f.stop()
@@ -158,7 +158,7 @@ func TestFollowMemory(t *testing.T) {
 	})
 	req := request()
 	req.Quota = &model.Quota{Pool: &model.QueryPool{MaxBytes: math.MaxInt64}, MaxBytes: 50 * followedBytes}
-	if err := w.Follow(context.Background(), req, func() {}, nil); !errors.Is(err, model.ErrLimit) {
+	if err := w.Follow(context.Background(), req, func() {}, nil, nil); !errors.Is(err, model.ErrLimit) {
 		t.Errorf("%v, want a limit", err)
 	}
 	if n := req.Quota.Charged().Bytes(); n != 0 {

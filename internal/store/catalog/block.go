@@ -2,9 +2,6 @@ package catalog
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
-	"slices"
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/store/catalog/entry"
@@ -50,21 +47,6 @@ func BlockID(node string, epoch uint64, s model.Signal, group string, r model.Ti
 // MergedID makes the id of a merged block; see [entry.MergedID].
 func MergedID(inputs []string, s model.Signal, r model.TimeRange, cut uint32, generation uint64, size int64, hash [16]byte) string {
 	return entry.MergedID(inputs, s, r, cut, generation, size, hash)
-}
-
-// listID makes the id of a record from lists of ids, each in any order.
-func listID(kind string, lists ...[]string) string {
-	h := sha256.New()
-	for i, ids := range lists {
-		if i > 0 {
-			h.Write([]byte{0})
-		}
-		for _, id := range slices.Sorted(slices.Values(ids)) {
-			h.Write([]byte(id))
-			h.Write([]byte{0})
-		}
-	}
-	return kind + "-" + hex.EncodeToString(h.Sum(nil)[:16])
 }
 
 // compareBlocks orders blocks by their first times.

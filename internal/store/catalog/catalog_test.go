@@ -388,7 +388,7 @@ func TestExpireChain(t *testing.T) {
 	if err := c.Expire(ctx, olderThan(math.MinInt64), 0); err != nil {
 		t.Fatal(err)
 	}
-	if got := objects(t, b); !slices.Equal(got, []string{"blocks/c", "blocks/d", recordName(listID("merged", []string{"b"}, []string{"c"})), recordName(shipID(12))}) {
+	if got := objects(t, b); !slices.Equal(got, []string{"blocks/c", "blocks/d", recordName(entry.ListID("merged", []string{"b"}, []string{"c"})), recordName(shipID(12))}) {
 		t.Fatalf("%v", got)
 	}
 }

@@ -123,7 +123,7 @@ func readCollected(ctx context.Context, b Reader, name string) (l collectedList,
 	if err != nil {
 		return l, err
 	}
-	if err := parse(name, data, collectedVersion, &l); errors.Is(err, model.ErrCorrupt) {
+	if err := checksum.Parse(name, data, collectedVersion, &l); errors.Is(err, model.ErrCorrupt) {
 		return collectedList{}, nil
 	} else if err != nil {
 		return l, err

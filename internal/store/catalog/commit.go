@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/catalog/entry"
 )
 
 // ErrReplaced says that an input of a merge is no longer visible: another compactor was faster, or the input
@@ -32,7 +33,7 @@ func (c *Catalog) Replace(ctx context.Context, inputs []string, blocks []Block) 
 	}
 	// The id covers the blocks: processes that merge the same inputs in different ways must not overwrite each
 	// other.
-	id := listID("merged", inputs, ids)
+	id := entry.ListID("merged", inputs, ids)
 	if err := c.put(ctx, &commit{id: id, committed: c.now(), replaces: inputs, blocks: blocks}); err != nil {
 		return fmt.Errorf("catalogue: merge: %w", err)
 	}

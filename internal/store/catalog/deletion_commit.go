@@ -11,6 +11,7 @@ import (
 
 	"github.com/shaledb/shale/internal/bucket"
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/catalog/entry"
 )
 
 // Delete hides rows, see [Deletion], and returns the deletion with its generation. A request that was
@@ -82,6 +83,12 @@ func (c *Catalog) requested(tenant, id string) *Deletion {
 	return c.view.Load().requests[request{tenant, id}]
 }
 
+// DeletionsOf returns the deletions of a tenant that were not cancelled, in the order of their generations.
+func (c *Catalog) DeletionsOf(tenant string) Deletions { return c.view.Load().byTenant[tenant] }
+
+// Requested reports whether the deletion of a request is known, also if it was cancelled.
+func (c *Catalog) Requested(tenant, id string) bool { return c.requested(tenant, id) != nil }
+
 // CancelDeletion makes the rows of a deletion visible again, as far as compaction has not dropped them. A
 // request that is not known, or was cancelled before, is not an error. The caller decides whether the
 // deletion may still be cancelled.
@@ -124,7 +131,7 @@ func (c *Catalog) MarkClean(ctx context.Context, blocks []CleanBlock) error {
 	for _, x := range blocks {
 		names = append(names, fmt.Sprintf("%s %d", x.Block, x.Generation))
 	}
-	if err := c.put(ctx, &commit{id: listID("clean", names), committed: c.now(), clean: blocks}); err != nil {
+	if err := c.put(ctx, &commit{id: entry.ListID("clean", names), committed: c.now(), clean: blocks}); err != nil {
 		return fmt.Errorf("catalogue: mark clean blocks: %w", err)
 	}
 	return nil

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/shaledb/shale/internal/store/catalog/entry"
 )
 
 // Expire hides the blocks that have expired, of rollups those that are alone, and deletes blocks that have
@@ -42,9 +44,9 @@ func (c *Catalog) expire(ctx context.Context, expired func(*Block) bool) error {
 		return nil
 	}
 	// The id follows from the hidden blocks, so that a repeated call writes the same record.
-	r := &commit{id: listID("expired", old), committed: c.now(), replaces: old, alone: alone}
+	r := &commit{id: entry.ListID("expired", old), committed: c.now(), replaces: old, alone: alone}
 	if len(alone) > 0 {
-		r.id = listID("expired", old, alone)
+		r.id = entry.ListID("expired", old, alone)
 	}
 	if err := c.put(ctx, r); err != nil {
 		return err

@@ -19,6 +19,7 @@ import (
 	"github.com/shaledb/shale/internal/bucket/fs"
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/store/catalog/checksum"
+	"github.com/shaledb/shale/internal/store/catalog/entry"
 	del "github.com/shaledb/shale/internal/store/deletion"
 )
 
@@ -55,10 +56,10 @@ func goldens() map[string]*commit {
 	rolled := merged("r2", 3, 4)
 	rolled.Resolution, rolled.Base, rolled.Policies = 300e9, "m1", "0123456789abcdef"
 	return map[string]*commit{
-		"rollups": {id: listID("rollups", []string{"r0"}, []string{"r2"}), committed: 7, replaces: []string{"r0"}, blocks: []Block{rolled}},
-		"alone":   {id: listID("expired", []string{"m1"}, []string{"r2"}), committed: 8, replaces: []string{"m1"}, alone: []string{"r2"}},
+		"rollups": {id: entry.ListID("rollups", []string{"r0"}, []string{"r2"}), committed: 7, replaces: []string{"r0"}, blocks: []Block{rolled}},
+		"alone":   {id: entry.ListID("expired", []string{"m1"}, []string{"r2"}), committed: 8, replaces: []string{"m1"}, alone: []string{"r2"}},
 		"unrolled": {
-			id: listID("unrolled", []string{"m1 0123456789abcdef"}), committed: 9, unrolled: []UnrolledBlock{{"m1", "0123456789abcdef"}},
+			id: entry.ListID("unrolled", []string{"m1 0123456789abcdef"}), committed: 9, unrolled: []UnrolledBlock{{"m1", "0123456789abcdef"}},
 		},
 		"ship": {
 			id: shipID(42), ship: 42, committed: 1_700_000_000_000_000_001, attempt: "n1/0123456789ab/7", blocks: []Block{shipped, logs},
@@ -71,11 +72,11 @@ func goldens() map[string]*commit {
 		"idle":    {id: shipID(43), ship: 43, committed: 8, attempt: "a/b/1", covered: []Coverage{{Node: "n1", Epoch: 3, From: 10, To: 11}}},
 		"rebuilt": {id: "r1", committed: 7, blocks: []Block{rebuilt}},
 		"merged":  {id: "merged-1", committed: 7, replaces: []string{"a1", "a2"}, blocks: []Block{merged("m1", 3, 4), many}},
-		"expired": {id: listID("expired", []string{"b", "a"}), committed: 7, replaces: []string{"a", "b"}},
+		"expired": {id: entry.ListID("expired", []string{"b", "a"}), committed: 7, replaces: []string{"a", "b"}},
 		"delete":  {id: deletionID(7), committed: 8, deletion: deletion},
 		"lines":   {id: deletionID(8), committed: 9, deletion: lines},
 		"cancel":  {id: cancelID(8), committed: 10, cancels: 8},
-		"clean":   {id: listID("clean", []string{"b1 7"}), committed: 9, clean: []CleanBlock{{"b1", 7}}},
+		"clean":   {id: entry.ListID("clean", []string{"b1 7"}), committed: 9, clean: []CleanBlock{{"b1", 7}}},
 	}
 }
 
@@ -132,7 +133,7 @@ func TestMergedID(t *testing.T) {
 	if id := MergedID([]string{"a", "b"}, model.Metrics, r, 0, 0, 5, [16]byte{}); !seen[id] || !strings.HasSuffix(id, want) {
 		t.Errorf("%s", id)
 	}
-	if a, b := listID("merged", []string{"a"}, []string{"b"}), listID("merged", []string{"a", "b"}, nil); a == b {
+	if a, b := entry.ListID("merged", []string{"a"}, []string{"b"}), entry.ListID("merged", []string{"a", "b"}, nil); a == b {
 		t.Errorf("%s", a)
 	}
 }

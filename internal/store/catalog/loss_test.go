@@ -15,6 +15,7 @@ import (
 	"github.com/shaledb/shale/internal/bucket"
 	"github.com/shaledb/shale/internal/bucket/fault"
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/catalog/entry"
 )
 
 // openWith opens a catalogue with a memory and a clock.
@@ -203,7 +204,7 @@ func TestUncopied(t *testing.T) {
 	if _, err := c.Collect(ctx, CollectOptions{Grace: time.Hour}); err != nil {
 		t.Fatal(err)
 	}
-	if got := objectsBelow(t, b, copyPrefix); len(got) != 3 || slices.Contains(got, copyName(recordName(listID("merged", []string{"a"}, []string{"c"})))) {
+	if got := objectsBelow(t, b, copyPrefix); len(got) != 3 || slices.Contains(got, copyName(recordName(entry.ListID("merged", []string{"a"}, []string{"c"})))) {
 		t.Errorf("copies: %v", got)
 	}
 }

@@ -105,7 +105,7 @@ func (c *Catalog) checked(ctx context.Context, empty bool) (int64, error) {
 	}
 	var r checkedRecord
 	if err == nil {
-		err = parse(checkedName, data, checkedVersion, &r)
+		err = checksum.Parse(checkedName, data, checkedVersion, &r)
 	}
 	return r.Checked, err
 }
@@ -144,7 +144,7 @@ func (c *Catalog) recallOrphans(ctx context.Context) map[string]*orphan {
 	}
 	var r orphansRecord
 	if err == nil {
-		err = parse(orphansName, data, orphansVersion, &r)
+		err = checksum.Parse(orphansName, data, orphansVersion, &r)
 	}
 	c.forgets(err)
 	for name, since := range r.Since {

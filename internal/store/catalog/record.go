@@ -1,11 +1,9 @@
 package catalog
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/shaledb/shale/internal/bucket"
 	"github.com/shaledb/shale/internal/model"
@@ -118,34 +116,10 @@ func (c *commit) version() int {
 	return recordVersion
 }
 
-// parse reads an object: a checksum, and JSON with a version. An unknown version is an error of class
-// invalid, all other damage is of class corrupt.
-func parse(name string, data []byte, version int, into any, also ...int) error {
-	data, err := checksum.Unseal(data)
-	if err != nil {
-		return fmt.Errorf("%s: %w: %v", name, model.ErrCorrupt, err)
-	}
-	var v struct {
-		Version int `json:"version"`
-	}
-	if err := json.Unmarshal(data, &v); err != nil {
-		return fmt.Errorf("%s: %w: %v", name, model.ErrCorrupt, err)
-	}
-	if v.Version != version && !slices.Contains(also, v.Version) {
-		return fmt.Errorf("%s: %w: unknown version %d, this program reads version %d", name, model.ErrInvalid, v.Version, version)
-	}
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
-	if err := d.Decode(into); err != nil {
-		return fmt.Errorf("%s: %w: %v", name, model.ErrCorrupt, err)
-	}
-	return nil
-}
-
 // parseRecord reads a record and checks that it belongs to its name.
 func parseRecord(name string, data []byte) (*commit, error) {
 	var r record
-	if err := parse(name, data, recordVersion, &r, rollupVersion, unrolledVersion); err != nil {
+	if err := checksum.Parse(name, data, recordVersion, &r, rollupVersion, unrolledVersion); err != nil {
 		return nil, err
 	}
 	c, err := r.commit()

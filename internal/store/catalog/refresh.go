@@ -58,20 +58,79 @@ func (c *Catalog) Poll(ctx context.Context) error {
 	if now < listed || now-listed > int64(pollFor) {
 		return c.Refresh(ctx)
 	}
-	for {
-		c.mu.Lock()
-		id := shipID(max(c.lastShip, c.maxOrder) + 1)
-		c.mu.Unlock()
-		r, err := c.readOne(ctx, id)
+	c.mu.Lock()
+	next := max(c.lastShip, c.maxOrder) + 1
+	c.mu.Unlock()
+	var ships []*commit
+	for ; ; next++ {
+		r, err := c.readOne(ctx, shipID(next))
 		if err != nil {
 			return fmt.Errorf("catalogue: %w", err)
 		}
 		if r == nil {
-			return nil
+			break
 		}
-		c.know(r)
-		c.rememberAll(ctx, []*commit{r})
+		ships = append(ships, r)
 	}
+	if len(ships) == 0 {
+		return nil
+	}
+	// A shipper that crosses a deletion has seen its record. So does every process that sees the ship: a merge
+	// that knows one without the other would join rows of both sides.
+	if err := c.PollDeletions(ctx); err != nil {
+		return err
+	}
+	for _, r := range ships {
+		c.know(r)
+	}
+	c.rememberAll(ctx, ships)
+	return nil
+}
+
+// PollDeletions reads the deletions that other processes have made since the last call. If there are none, it
+// makes one request. It does not find cancellations: [Catalog.Refresh] does.
+func (c *Catalog) PollDeletions(ctx context.Context) error {
+	c.mu.Lock()
+	last := c.maxGeneration
+	c.mu.Unlock()
+	found, err := c.deletionsAfter(ctx, last)
+	if err != nil {
+		return fmt.Errorf("catalogue: %w", err)
+	}
+	for _, r := range found {
+		c.know(r)
+	}
+	c.rememberAll(ctx, found)
+	return nil
+}
+
+// deletionsAfter reads the deletions above a generation.
+func (c *Catalog) deletionsAfter(ctx context.Context, last uint64) (found []*commit, err error) {
+	for {
+		r, err := c.readOne(ctx, deletionID(last+1))
+		if r == nil || err != nil {
+			return found, err
+		}
+		found, last = append(found, r), last+1
+	}
+}
+
+// withDeletions adds to what a listing has found the deletions that it missed, if it found ships: see Poll.
+func (c *Catalog) withDeletions(ctx context.Context, read []*commit) ([]*commit, error) {
+	c.mu.Lock()
+	last, ships := c.maxGeneration, false
+	c.mu.Unlock()
+	for _, r := range read {
+		if r != nil && r.deletion != nil {
+			last = max(last, r.deletion.Generation)
+		}
+		ships = ships || r != nil && r.ship > 0
+	}
+	if !ships {
+		return read, nil
+	}
+	more, err := c.deletionsAfter(ctx, last)
+	return append(read, more...), err
 }
 
 func (c *Catalog) refresh(ctx context.Context) (deletions bool, err error) {
@@ -109,6 +168,9 @@ func (c *Catalog) refresh(ctx context.Context) (deletions bool, err error) {
 		}
 	}
 	read, err := c.read(ctx, fresh)
+	if err == nil {
+		read, err = c.withDeletions(ctx, read)
+	}
 	if err != nil {
 		return false, err
 	}

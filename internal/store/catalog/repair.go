@@ -11,6 +11,7 @@ import (
 	"github.com/shaledb/shale/internal/bucket"
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/repair"
+	"github.com/shaledb/shale/internal/store/catalog/entry"
 )
 
 // asidePrefix begins the names of objects that a repair has set aside.
@@ -351,7 +352,7 @@ func (r *Repairer) block(b *SurveyBlock) []repair.Step {
 				return err
 			}
 		}
-		c := &commit{id: listID("accepted", []string{b.ID}), committed: r.Now, replaces: []string{b.ID}}
+		c := &commit{id: entry.ListID("accepted", []string{b.ID}), committed: r.Now, replaces: []string{b.ID}}
 		_, data, err := c.stored()
 		if err != nil {
 			return err

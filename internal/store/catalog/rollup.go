@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/catalog/entry"
 )
 
 // Rollups. A block of rollups has the rows of one other block, its base, summed up in slots. A merge that
@@ -137,7 +138,7 @@ func (c *Catalog) MarkUnrolled(ctx context.Context, blocks []UnrolledBlock) erro
 	for _, x := range blocks {
 		names = append(names, x.Block+" "+x.Policies)
 	}
-	if err := c.put(ctx, &commit{id: listID("unrolled", names), committed: c.now(), unrolled: blocks}); err != nil {
+	if err := c.put(ctx, &commit{id: entry.ListID("unrolled", names), committed: c.now(), unrolled: blocks}); err != nil {
 		return fmt.Errorf("catalogue: mark blocks without rollups: %w", err)
 	}
 	return nil
@@ -164,7 +165,7 @@ func (c *Catalog) addRollups(ctx context.Context, base string, old []string, blo
 	if len(old)+len(blocks) == 0 {
 		return nil
 	}
-	r := &commit{id: listID("rollups", old, ids), committed: c.now(), replaces: old, blocks: blocks, alone: alone}
+	r := &commit{id: entry.ListID("rollups", old, ids), committed: c.now(), replaces: old, blocks: blocks, alone: alone}
 	if err := c.put(ctx, r); err != nil {
 		return fmt.Errorf("catalogue: rollups: %w", err)
 	}

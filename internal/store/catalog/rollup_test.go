@@ -119,7 +119,7 @@ func TestRecordsOfRollupsHaveTheirVersion(t *testing.T) {
 		data, err := r.encode()
 		must(t, err)
 		var into record
-		err = parse("x", data, recordVersion, &into)
+		err = checksum.Parse("x", data, recordVersion, &into)
 		if refused := errors.Is(err, model.ErrInvalid); refused != (name == "rollups" || name == "alone" || name == "unrolled") {
 			t.Errorf("%s: %v", name, err)
 		}

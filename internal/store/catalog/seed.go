@@ -112,7 +112,7 @@ func readSeedObject(ctx context.Context, b Reader, name string) (model.KeySeed, 
 		return 0, fmt.Errorf("%s: %w", name, err)
 	}
 	var r seedRecord
-	if err := parse(name, data, seedVersion, &r); err != nil {
+	if err := checksum.Parse(name, data, seedVersion, &r); err != nil {
 		return 0, err
 	}
 	n, err := strconv.ParseUint(r.Seed, 16, 64)

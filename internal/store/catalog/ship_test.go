@@ -165,7 +165,7 @@ func TestPoll(t *testing.T) {
 	for _, id := range []string{"a", "b", "c"} {
 		ship(t, other, block(id, 1, 2))
 	}
-	if n := poll(); n != 4 || len(c.Live()) != 3 {
+	if n := poll(); n != 5 || len(c.Live()) != 3 {
 		t.Errorf("%d requests for %v", n, ids(c.Live()))
 	}
 	if _, err := other.Delete(ctx, deletion("a", 1, 2)); err != nil {
@@ -174,8 +174,21 @@ func TestPoll(t *testing.T) {
 	if poll(); len(c.view.Load().deletions) != 0 {
 		t.Error("a request for the next ship has found a deletion")
 	}
+	if err := c.PollDeletions(ctx); err != nil || len(c.view.Load().deletions) != 1 {
+		t.Errorf("a deletion is not found: %v", err)
+	}
+	if _, err := other.Delete(ctx, deletion("a", 1, 2)); err != nil {
+		t.Fatal(err)
+	}
+	ship(t, other, block("d", 3, 4))
+	if poll(); len(c.view.Load().deletions) != 2 || len(c.Live()) != 4 {
+		t.Error("a ship is known, and the deletion before it is not")
+	}
+	if _, err := other.Delete(ctx, deletion("a", 1, 2)); err != nil {
+		t.Fatal(err)
+	}
 	now += int64(pollFor) + 1
-	if poll(); len(c.view.Load().deletions) != 1 {
+	if poll(); len(c.view.Load().deletions) != 3 {
 		t.Error("there was no listing")
 	}
 }

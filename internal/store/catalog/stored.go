@@ -43,6 +43,8 @@ const (
 	TopicPrefix = topicPrefix
 	// FamilyPrefix begins those of package families.
 	FamilyPrefix = "families/"
+	// DecisionPrefix begins those of package decision.
+	DecisionPrefix = "deletions/"
 )
 
 // maxListings bounds how often ReadStored lists a bucket whose records change all the time.

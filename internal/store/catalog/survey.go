@@ -100,7 +100,7 @@ func ReadSurvey(ctx context.Context, b, memory Reader) (*Survey, error) {
 			sizes[strings.TrimPrefix(name, blockPrefix)] = size
 		case strings.HasPrefix(name, asidePrefix):
 			s.Aside = append(s.Aside, SurveyObject{name, size})
-		case name != seedName && !strings.HasPrefix(name, recordPrefix) && !strings.HasPrefix(name, copyPrefix) && !strings.HasPrefix(name, FamilyPrefix) &&
+		case name != seedName && !strings.HasPrefix(name, recordPrefix) && !strings.HasPrefix(name, copyPrefix) && !strings.HasPrefix(name, FamilyPrefix) && !strings.HasPrefix(name, DecisionPrefix) &&
 			!strings.HasPrefix(name, uploadPrefix) && !strings.HasPrefix(name, collectedPrefix) && !strings.HasPrefix(name, topicPrefix):
 			s.Strangers = append(s.Strangers, SurveyObject{name, size})
 		}

@@ -90,7 +90,7 @@ func (h *Head) fences() []*fence {
 // viewFencesLocked returns the fences that hide rows of a signal.
 func (h *Head) viewFencesLocked(s model.Signal) (all []query.Fence) {
 	for _, f := range h.mu.fences {
-		if f.Deletion.Signal == s && !f.cancelled {
+		if f.Deletion.Signal == s && !f.cancelled && !h.o.FencesOnly {
 			all = append(all, f.Fence)
 		}
 	}

@@ -56,6 +56,8 @@ type Options struct {
 	Shipper  Shipper
 	// Deleter is told of deletions before anything is shipped; nil: of none.
 	Deleter Deleter
+	// FencesOnly says that deletions keep rows of both sides apart, and queries say which of them hide rows.
+	FencesOnly bool
 	// Filters compiles the filters of deletions.
 	Filters deletion.Compiler
 	// Space is asked before merges and ships write; nil: no bound.

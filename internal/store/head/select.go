@@ -99,13 +99,27 @@ func (h *Head) SourceAfter(seq uint64, pages part.Cache) *query.Source {
 	if seq == 0 {
 		return h.Source(pages)
 	}
-	return query.NewSource(&later{h, seq}, pages)
+	return h.SourceWithout(seq, nil, pages)
+}
+
+// SourceWithout is [Head.SourceAfter] with deletions that hide rows, in the order of their sequence numbers,
+// besides those that the head knows itself. The head has their records, or has no rows from before them.
+func (h *Head) SourceWithout(seq uint64, hide []query.Fence, pages part.Cache) *query.Source {
+	return query.NewSource(&later{h, seq, hide}, pages)
 }
 
 // later pins what is not wholly at or below a sequence number.
 type later struct {
 	*Head
 	after uint64
+	hide  []query.Fence
+}
+
+// PinLabels is [Head.PinLabels].
+func (l *later) PinLabels(s model.Signal) *query.View {
+	v := l.Head.PinLabels(s)
+	v.Fences = append(v.Fences, l.hide...)
+	return v
 }
 
 // Pin is [Head.Pin] without older rows.
@@ -126,5 +140,6 @@ func (l *later) Pin(s model.Signal) *query.View {
 		}
 	}
 	v.Runs, v.DataParts = runs, parts
+	v.Fences = append(v.Fences, l.hide...)
 	return v
 }

@@ -39,6 +39,9 @@ func (h *Head) ShipCovered(ctx context.Context) error {
 	if s.Covered <= h.merging.recorded || h.coversMore(s.Covered, nil) {
 		return nil
 	}
+	if err := h.CommitDeletions(ctx); err != nil { // the next owner does not see their records
+		return fmt.Errorf("ship: %w", err)
+	}
 	if err := h.o.Shipper.Ship(ctx, &s); err != nil {
 		h.metrics.shipErrors.Inc()
 		return fmt.Errorf("ship: %w", err)

@@ -23,6 +23,7 @@ const (
 	Error   Kind = 4 // JSON, see [Failure]
 	Strings Kind = 5 // names or values
 	Chunks  Kind = 6 // the chunks of the series of the record before it
+	Dropped Kind = 7 // a journal record of lines that were left out, without their bytes
 )
 
 const (
@@ -117,7 +118,7 @@ func (r *Reader) Next() (Kind, []byte, error) {
 	switch kind {
 	case Head, Trailer, Error:
 		most = maxJSON
-	case Record, Strings, Chunks:
+	case Record, Strings, Chunks, Dropped:
 	default:
 		return 0, nil, damaged("frame of unknown kind %d", kind)
 	}

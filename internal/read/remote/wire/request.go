@@ -22,6 +22,7 @@ const (
 	PathNames  = "/internal/v1/names"  // names of series without further labels
 	PathText   = "/internal/v1/text"   // streams and their chunks; the pages stay until the stream is closed
 	PathPage   = "/internal/v1/page"   // the lines of a page of PathText
+	PathTail   = "/internal/v1/tail"   // streams with lines that come from now on
 )
 
 // TimeoutHeader holds for how many milliseconds an answer is worth something.
@@ -56,6 +57,24 @@ type Need struct {
 	After uint64 `json:"after,omitempty"`
 	// AtLeast is a sequence number that must have been applied before the holder answers; 0: none.
 	AtLeast uint64 `json:"at_least,omitempty"`
+	// Fences are the places of the request's deletions in the journal, 0 of those that hide nothing in it.
+	Fences []uint64 `json:"fences,omitempty"`
+}
+
+// Hidden is a deletion at its place in a journal: rows of records before Seq are hidden.
+type Hidden struct {
+	Terms json.RawMessage
+	Seq   uint64
+}
+
+// Hidden returns the deletions that hide rows of a journal.
+func (r *Request) Hidden(n *Need) (all []Hidden) {
+	for i, seq := range n.Fences {
+		if seq > 0 && i < len(r.Deletions) {
+			all = append(all, Hidden{r.Deletions[i], seq})
+		}
+	}
+	return all
 }
 
 // Matcher is a matcher on the wire.
@@ -91,6 +110,8 @@ type Request struct {
 	Unlabelled bool             `json:"unlabelled,omitempty"`
 	Filter     [][]Literal      `json:"filter,omitempty"` // all of the outer, any of the inner
 	Cells      *model.TextCells `json:"cells,omitempty"`
+	// Deletions are the terms of deletions, as commit records have them.
+	Deletions []json.RawMessage `json:"deletions,omitempty"`
 }
 
 // Literal is a [model.TextLiteral] on the wire.
