@@ -53,24 +53,14 @@ const pollFor = 6 * time.Hour
 // blocks ([CollectOptions]).
 func (c *Catalog) Poll(ctx context.Context) error {
 	c.mu.Lock()
-	now, listed := c.now(), c.listed
+	now, listed, next := c.now(), c.listed, max(c.lastShip, c.maxOrder)+1
 	c.mu.Unlock()
 	if now < listed || now-listed > int64(pollFor) {
 		return c.Refresh(ctx)
 	}
-	c.mu.Lock()
-	next := max(c.lastShip, c.maxOrder) + 1
-	c.mu.Unlock()
-	var ships []*commit
-	for ; ; next++ {
-		r, err := c.readOne(ctx, shipID(next))
-		if err != nil {
-			return fmt.Errorf("catalogue: %w", err)
-		}
-		if r == nil {
-			break
-		}
-		ships = append(ships, r)
+	ships, err := c.readFrom(ctx, shipID, next)
+	if err != nil {
+		return fmt.Errorf("catalogue: %w", err)
 	}
 	if len(ships) == 0 {
 		return nil
@@ -93,7 +83,7 @@ func (c *Catalog) PollDeletions(ctx context.Context) error {
 	c.mu.Lock()
 	last := c.maxGeneration
 	c.mu.Unlock()
-	found, err := c.deletionsAfter(ctx, last)
+	found, err := c.readFrom(ctx, deletionID, last+1)
 	if err != nil {
 		return fmt.Errorf("catalogue: %w", err)
 	}
@@ -104,14 +94,14 @@ func (c *Catalog) PollDeletions(ctx context.Context) error {
 	return nil
 }
 
-// deletionsAfter reads the deletions above a generation.
-func (c *Catalog) deletionsAfter(ctx context.Context, last uint64) (found []*commit, err error) {
-	for {
-		r, err := c.readOne(ctx, deletionID(last+1))
+// readFrom reads records with numbers without gaps, from one on.
+func (c *Catalog) readFrom(ctx context.Context, id func(n uint64) string, n uint64) (found []*commit, err error) {
+	for ; ; n++ {
+		r, err := c.readOne(ctx, id(n))
 		if r == nil || err != nil {
 			return found, err
 		}
-		found, last = append(found, r), last+1
+		found = append(found, r)
 	}
 }
 
@@ -129,7 +119,7 @@ func (c *Catalog) withDeletions(ctx context.Context, read []*commit) ([]*commit,
 	if !ships {
 		return read, nil
 	}
-	more, err := c.deletionsAfter(ctx, last)
+	more, err := c.readFrom(ctx, deletionID, last+1)
 	return append(read, more...), err
 }
 

@@ -12,8 +12,8 @@ import (
 	"github.com/shaledb/shale/internal/store/catalog"
 )
 
-// TestOnce: all who decide at the same time learn one decision, also if the store's answers are lost, and it
-// stays.
+// TestOnce: processes that decide at the same time learn one decision, also if the store's answers are lost,
+// and it stays.
 func TestOnce(t *testing.T) {
 	plain, err := bucketfs.New(vfs.NewMem(), "bucket")
 	if err != nil {
