@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/shaledb/shale/internal/memcache/slab"
+	"github.com/shaledb/shale/internal/racetest"
 )
 
 // small returns an LRU with one class of 10 chunks of 100 bytes, and pages of its own as many as are free.
@@ -294,6 +295,7 @@ func TestSample(t *testing.T) {
 // TestSampleOfClasses: four classes need the last pages at the same time, and one of them is small. Which
 // class has the page does not depend on which keys are in the sample.
 func TestSampleOfClasses(t *testing.T) {
+	racetest.SkipSerial(t) // takes minutes there
 	sizes := []struct{ class, value int }{{5, 150}, {10, 600}, {14, 1500}, {18, 4000}}
 	all := newModel(t, 16<<20, 1_000_000)
 	samples := make([]*Model, 8)
