@@ -8,7 +8,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
+	"github.com/shaledb/shale/bench/fronts"
 	"github.com/shaledb/shale/bench/result"
 )
 
@@ -70,4 +72,40 @@ func inTables(name, figure string) bool {
 		}
 	}
 	return slices.Contains([]string{"first-s", "p50-s", "cpu-s"}, figure) // of a query
+}
+
+// frontsCmd is bench fronts.
+type frontsCmd struct {
+	Front   []string        `required:"" placeholder:"NAME=URL" help:"A server of Loki's API that runs; may be repeated. Others are compared with the first."`
+	Store   string          `placeholder:"URL" help:"VictoriaLogs that all of them read, whose requests are counted."`
+	All     string          `default:"{cluster=\"load-1\"}" help:"Selector of all lines."`
+	Some    string          `default:"{cluster=\"load-1\",app=\"checkout\"}" help:"Selector of some of the lines."`
+	End     time.Time       `required:"" help:"When the newest line was sent, in RFC 3339."`
+	Span    []time.Duration `default:"1h,24h,168h" help:"Ranges of single requests; many clients ask for the first."`
+	Asks    int             `default:"20" help:"How often each request is sent cold, and how often warm."`
+	Clients []int           `default:"10,50,100,200" help:"Clients at one time."`
+	Phase   time.Duration   `default:"5s" help:"How long each number of clients sends, cold and warm."`
+}
+
+// Help returns an example.
+func (*frontsCmd) Help() string {
+	return `Print tables of servers that speak Loki's API over one VictoriaLogs: each request cold and warm, many
+clients at one time, and whether the responses are alike:
+
+    shale load logs --mb 1000 --span 168h --url http://127.0.0.1:9428/insert/loki/api/v1/push
+    go run ./bench fronts --front shale=http://127.0.0.1:9480 --front other=http://127.0.0.1:3100 \
+      --store http://127.0.0.1:9428 --end 2026-11-28T12:00:00Z`
+}
+
+// Run prints the tables.
+func (c *frontsCmd) Run(ctx context.Context, out *streams) error {
+	o := fronts.Options{Store: c.Store, All: c.All, Some: c.Some, End: c.End, Spans: c.Span, Asks: c.Asks, Clients: c.Clients, Phase: c.Phase, Log: out.stderr}
+	for _, text := range c.Front {
+		f, err := fronts.ParseFront(text)
+		if err != nil {
+			return err
+		}
+		o.Fronts = append(o.Fronts, f)
+	}
+	return fronts.Run(ctx, o, out.stdout)
 }

@@ -58,8 +58,9 @@ type Request struct {
 	Rollup *RollupRequest
 	// TextFilter, if set, lets a source leave out pages of text.
 	TextFilter *TextFilter
-	// Cells, if set, says that the reader counts chunks of text without reading them: the Rows and Bytes of a
-	// chunk then count no line twice. A source that makes chunks for the request keeps each within a cell.
+	// Cells, if set, says that the reader counts chunks of text without reading them: the Rows of a chunk, and
+	// its Bytes if they are wanted, then count no line twice. A source that makes chunks for the request keeps
+	// each within a cell.
 	Cells *TextCells
 	Quota *Quota
 	Cost  *Cost
@@ -78,7 +79,11 @@ type RollupRequest struct {
 
 // TextCells divide time at Phase plus every multiple of Step: a cell ends with such a time. Step 0 means that
 // all of time is one cell.
-type TextCells struct{ Step, Phase int64 }
+type TextCells struct {
+	Step, Phase int64
+	// Bytes says that the Bytes of chunks are wanted. Otherwise they may be estimates.
+	Bytes bool
+}
 
 // Horizon says before which time rows have expired, where that differs among the series of a tenant.
 type Horizon struct {

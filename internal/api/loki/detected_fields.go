@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"github.com/shaledb/shale/internal/api"
+	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/read/logql"
 	"github.com/shaledb/shale/internal/read/logql/fields"
 )
@@ -101,6 +102,8 @@ func (h *Handler) sample(r *api.Request) (*logql.Query, int, error) {
 	if end < start {
 		return nil, 0, bad(errEndBeforeStart)
 	}
+	// Which lines of one time are looked at follows how they lie in parts.
+	r.Cost.Reach.AddLists(model.Logs)
 	lines, err := positive(r.Form, "line_limit", defaultLimit)
 	if err != nil {
 		return nil, 0, bad(err)

@@ -15,15 +15,17 @@ var varies = []string{"Accept", "X-Loki-Response-Encoding-Flags"}
 var (
 	keptInstant = &api.Kept{Times: []string{"time"}, Headers: varies, Refuse: isMoving}
 	keptRange   = &api.Kept{Times: []string{"start", "end"}, Headers: varies, Refuse: isMoving}
+	// keptSummary is for what is said of the lines of a range, which is the same for every client.
+	keptSummary = &api.Kept{Times: []string{"start", "end"}, Headers: varies, Refuse: asksForNow}
 	keptLabels  = &api.Kept{Times: []string{"start", "end"}, Headers: varies, Align: alignTimes}
 )
 
-// isMoving reports whether the response to a query may depend on more than the data: a template may ask for
-// the time of the evaluation, and Grafana's Logs Drilldown gets a part of a large result.
-func isMoving(r *api.Request) bool {
-	if isDrilldown(r.Header) {
-		return true
-	}
+// isMoving reports whether the response to a query may depend on more than the data: Grafana's Logs Drilldown
+// gets a part of a large result.
+func isMoving(r *api.Request) bool { return isDrilldown(r.Header) || asksForNow(r) }
+
+// asksForNow reports whether a template of a query may ask for the time of the evaluation.
+func asksForNow(r *api.Request) bool {
 	q := r.Form.Get("query")
 	if !strings.Contains(q, "_format") { // line_format and label_format have templates
 		return false

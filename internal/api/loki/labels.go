@@ -139,6 +139,7 @@ func (h *Handler) indexStats(r *api.Request) (*api.Response, error) {
 	if err != nil {
 		return nil, err
 	}
+	r.Cost.Reach.AddLists(model.Logs) // chunks are counted as they lie in parts
 	v, err := h.o.Engine.Volume(r.Context(), &logql.Selection{
 		Tenants: r.Tenants, Selectors: []logql.Selector{sel}, Range: model.TimeRange{Min: w.start, Max: w.end}, Quota: r.Quota, Cost: r.Cost,
 	})

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/internal/api"
+	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/read/logql"
 )
 
@@ -27,6 +28,7 @@ func (h *Handler) patterns(r *api.Request) (*api.Response, error) {
 	}
 	// Loki rounds steps down to milliseconds. Here they are whole seconds.
 	step = max(step, int64(time.Second))
+	r.Cost.Reach.AddLists(model.Logs) // the sample follows how lines lie in parts
 	found, err := h.o.Engine.Patterns(r.Context(), &logql.PatternQuery{
 		Tenants: r.Tenants, Prepared: p, Start: start, End: end, Step: step, Quota: r.Quota, Cost: r.Cost,
 	})

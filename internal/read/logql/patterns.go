@@ -44,7 +44,10 @@ func (e *Engine) Patterns(ctx context.Context, q *PatternQuery) ([]patterns.Seri
 			if err != nil {
 				return nil, err
 			}
-			since = max(min(kept, math.MaxInt64/unit), math.MinInt64/unit) * unit
+			if since = max(min(kept, math.MaxInt64/unit), math.MinInt64/unit) * unit; since < q.End {
+				// Patterns become more general with lines of any time.
+				q.Cost.Reach.Bound(math.MinInt64)
+			}
 		}
 		r, ok := rangeOf(q.Start, min(q.End, since))
 		if !ok {

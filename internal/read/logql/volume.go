@@ -74,7 +74,7 @@ func (e *Engine) Volumes(ctx context.Context, s *Selection, cuts []int64, visit 
 
 // cellsOf returns the cells of intervals. Cuts mostly are evenly spaced; else some chunks are read.
 func cellsOf(cuts []int64) *model.TextCells {
-	c := new(model.TextCells)
+	c := &model.TextCells{Bytes: true}
 	if len(cuts) > 0 {
 		c.Phase = cuts[0] - 1
 	}

@@ -48,7 +48,12 @@ type directory struct {
 
 // buckets are how a range is divided: at times that are phase more than a multiple of step. Step 0 means that
 // it is not divided.
-type buckets struct{ step, phase int64 }
+type buckets struct {
+	step, phase int64
+	// counted says that each bucket is within a cell of the request. It is then as good as the times of its
+	// first and its last line, and finding those takes VictoriaLogs longer than counting.
+	counted bool
+}
 
 // begins reports whether a bucket may begin at a time.
 func (b buckets) begins(t int64) bool { return b.step == 0 || floorMod(t, b.step) == b.phase }
@@ -81,10 +86,15 @@ func rounded(width uint64) int64 {
 
 // counting returns the buckets for a range in which lines are counted, cell by cell.
 func counting(r model.TimeRange, c *model.TextCells) buckets {
-	if c.Step <= 0 || (uint64(r.Max)-uint64(r.Min))/uint64(c.Step) > maxCells {
+	switch {
+	case c.Step <= 0: // all of time is one cell
+		b := dividing(r)
+		b.counted = true
+		return b
+	case (uint64(r.Max)-uint64(r.Min))/uint64(c.Step) > maxCells:
 		return dividing(r)
 	}
-	return buckets{c.Step, floorMod(floorMod(c.Phase, c.Step)+1, c.Step)}
+	return buckets{c.Step, floorMod(floorMod(c.Phase, c.Step)+1, c.Step), true}
 }
 
 // read gathers the cells of a range.
@@ -116,7 +126,9 @@ func (d *directory) read(ctx context.Context, r model.TimeRange, b buckets) erro
 		i = n
 	}
 	for _, r := range again {
-		if err := d.read(ctx, r, dividing(r)); err != nil {
+		next := dividing(r)
+		next.counted = b.counted // it is within a bucket
+		if err := d.read(ctx, r, next); err != nil {
 			return err
 		}
 	}
@@ -168,15 +180,22 @@ func (d *directory) askOnce(ctx context.Context, r model.TimeRange, b buckets, a
 			text += " offset -" + strconv.FormatInt(b.phase, 10) + "ns"
 		}
 	}
-	text += ") count() n, min(_time) lo, max(_time) hi, sum_len(_msg) bytes"
+	text += ") count() n"
+	if !b.counted {
+		text += ", min(_time) lo, max(_time) hi"
+	}
 	if d.req.Cells != nil {
 		text += ", count_uniq(_time) times"
+	}
+	sized := d.req.Cells == nil || d.req.Cells.Bytes
+	if sized { // VictoriaLogs reads the lines for it
+		text += ", sum_len(_msg) bytes"
 	}
 	err = d.source.client.query(ctx, d.account, kindDirectory, text, func(row []field) error {
 		if wrong {
 			return nil
 		}
-		c, ok := parseCell(row, b)
+		c, ok := parseCell(row, r, b, sized)
 		if !ok {
 			return fmt.Errorf("%w: VictoriaLogs at %s has sent a row of statistics that is not one: %s", model.ErrCorrupt, d.source.client.url, rowText(row))
 		}
@@ -203,20 +222,20 @@ func (d *directory) askOnce(ctx context.Context, r model.TimeRange, b buckets, a
 	return wrong, err
 }
 
-// parseCell reads a row of statistics.
-func parseCell(row []field, b buckets) (c cell, ok bool) {
+// lineBytes is about what a line has, where that is not asked for.
+const lineBytes = 200
+
+// parseCell reads a row of statistics of a range.
+func parseCell(row []field, r model.TimeRange, b buckets, sized bool) (c cell, ok bool) {
 	number := func(name string, n *int64) bool {
 		v, err := strconv.ParseInt(string(valueOf(row, name)), 10, 64)
 		*n = v
 		return err == nil && v >= 0
 	}
-	if c.Min, ok = parseTime(valueOf(row, "lo")); !ok {
+	if !number("n", &c.rows) || c.rows == 0 {
 		return c, false
 	}
-	if c.Max, ok = parseTime(valueOf(row, "hi")); !ok || c.Max < c.Min {
-		return c, false
-	}
-	if !number("n", &c.rows) || !number("bytes", &c.bytes) || c.rows == 0 {
+	if c.bytes = c.rows * lineBytes; sized && !number("bytes", &c.bytes) {
 		return c, false
 	}
 	var times int64
@@ -226,7 +245,20 @@ func parseCell(row []field, b buckets) (c cell, ok bool) {
 			return c, false
 		}
 	}
-	return c, true
+	if b.counted {
+		if c.TimeRange = r; b.step > 0 {
+			c.Min = max(r.Min, c.bucket)
+			if last := c.bucket + (b.step - 1); last >= c.bucket { // the last bucket of all ends with time
+				c.Max = min(r.Max, last)
+			}
+		}
+		return c, c.Min <= c.Max || !b.begins(c.bucket)
+	}
+	if c.Min, ok = parseTime(valueOf(row, "lo")); !ok {
+		return c, false
+	}
+	c.Max, ok = parseTime(valueOf(row, "hi"))
+	return c, ok && c.Max >= c.Min
 }
 
 // rowText shows a row in an error.

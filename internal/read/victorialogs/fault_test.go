@@ -142,7 +142,7 @@ func TestCounts(t *testing.T) {
 	row := strings.Replace(statRow, `"n":"2"`, `"n":"3"`, 1)
 	w := newWorld(t, answering(strings.Replace(row, `"bytes"`, `"times":"2","bytes"`, 1), rowOne+rowTwo+rowTwo))
 	req := request()
-	req.Cells = new(model.TextCells)
+	req.Cells = &model.TextCells{Step: int64(time.Second), Phase: -1, Bytes: true}
 	cursors, err := w.SelectText(context.Background(), req)
 	if err != nil || !cursors[0].Next(context.Background()) {
 		t.Fatal(err)

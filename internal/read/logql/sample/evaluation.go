@@ -11,6 +11,7 @@ import (
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/read/logql/line"
 	"github.com/shaledb/shale/internal/read/logql/selection"
+	"github.com/shaledb/shale/internal/read/logql/syntax"
 	"github.com/shaledb/shale/internal/read/logql/vector"
 	"github.com/shaledb/shale/internal/read/logql/window"
 )
@@ -51,7 +52,8 @@ func (e *evaluation) divide(x *selection.Execution) {
 		return
 	}
 	r := e.program.expr.Range
-	c := &model.TextCells{Phase: e.steps.Start - int64(r.Offset)}
+	op := e.program.expr.Op
+	c := &model.TextCells{Phase: e.steps.Start - int64(r.Offset), Bytes: op == syntax.BytesOverTime || op == syntax.BytesRate}
 	if e.steps.Count > 1 {
 		c.Step = divisor(e.steps.Step, int64(r.Range))
 	}
