@@ -3,7 +3,7 @@ package ingest
 import (
 	"context"
 	"fmt"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/shaledb/shale/internal/model"
@@ -11,72 +11,46 @@ import (
 	"github.com/shaledb/shale/internal/store/ship"
 )
 
-// gate lets ships of a head pass while the partition is this process's. Those that come later wait: the
-// partition may come back.
+// gate lets ships of a head pass while the partition is this process's. Later ones are refused: one that
+// waited here would keep the head from merging, for as long as the partition does not come back.
 type gate struct {
-	to *ship.Shipper
-
-	mu   sync.Mutex
-	shut chan struct{} // closed once ships may pass again; nil: they may
+	to   *ship.Shipper
+	shut atomic.Bool
 }
-
-func newGate(to *ship.Shipper) *gate { return &gate{to: to} }
 
 // Ship is [head.Shipper.Ship].
 func (g *gate) Ship(ctx context.Context, s *head.Ship) error {
-	for shut := g.until(); shut != nil; shut = g.until() {
-		select {
-		case <-shut:
-		case <-ctx.Done():
-			return fmt.Errorf("the partition is not this process's: %w: %w", model.ErrTransient, ctx.Err())
-		}
+	if g.shut.Load() {
+		return fmt.Errorf("%w: the partition is not this process's", model.ErrTransient)
 	}
 	return g.to.Ship(ctx, s)
 }
 
-func (g *gate) until() chan struct{} {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.shut
-}
-
-func (g *gate) isShut() bool { return g.until() != nil }
-
-// close makes further ships wait. One that is on its way goes on, and fails if another process is faster.
-func (g *gate) close() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.shut == nil {
-		g.shut = make(chan struct{})
-	}
-}
-
-// open lets ships pass.
-func (g *gate) open() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.shut != nil {
-		close(g.shut)
-		g.shut = nil
-	}
-}
-
-// Release ships all rows while reading goes on, and makes further ships wait. An error says that some were
-// not shipped; the partition is let go all the same, because its next owner reads them from Kafka.
+// Release ships all rows while reading goes on, and refuses further ships. An error says that some were not
+// shipped within the time of ctx; the partition is let go all the same, because its next owner reads them
+// from Kafka.
 func (p *Partition) Release(ctx context.Context) error {
-	if p.gate.isShut() {
+	if p.gate.shut.Load() {
 		return nil
 	}
-	err := p.Ship(ctx)
-	p.gate.close()
+	// Another ship may be on its way, and hold locks until the bucket answers.
+	shipped := make(chan error, 1)
+	go func() { shipped <- p.Ship(ctx) }()
+	var err error
+	select {
+	case err = <-shipped:
+	case <-ctx.Done():
+		err = fmt.Errorf("%w: %w", model.ErrTransient, ctx.Err())
+	}
+	p.Lose()
 	return err
 }
 
-// Lose makes ships wait at once.
-func (p *Partition) Lose() { p.gate.close() }
+// Lose refuses further ships at once. One that is on its way goes on, and fails if another process is faster.
+func (p *Partition) Lose() { p.gate.shut.Store(true) }
 
 // Resume lets ships pass again. If another process has shipped the partition meanwhile, the next ship fails.
-func (p *Partition) Resume() { p.gate.open() }
+func (p *Partition) Resume() { p.gate.shut.Store(false) }
 
 // Succeeded reports whether another process has shipped the partition since it was let go, so that queries
 // find there what this one has. It asks the bucket.

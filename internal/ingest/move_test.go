@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 
 	"github.com/shaledb/shale/internal/bucket/fault"
 	"github.com/shaledb/shale/internal/model/worldtest"
+	"github.com/shaledb/shale/internal/store/head"
 	"github.com/shaledb/shale/internal/store/topics"
 )
 
@@ -106,7 +108,8 @@ func TestLostComesBack(t *testing.T) {
 	})
 }
 
-// TestReleaseWithoutBucket: a partition is let go in time, though nothing can be shipped.
+// TestReleaseWithoutBucket: a partition is let go within the time of the context, though a ship is on its way
+// that does not end.
 func TestReleaseWithoutBucket(t *testing.T) {
 	r := newRig(t, 1)
 	w := r.mover(nil, nil)
@@ -114,12 +117,43 @@ func TestReleaseWithoutBucket(t *testing.T) {
 	r.waitFor("the partition", func() bool { return stateOf(w, 0) == Ready })
 	r.bucket.Add(fault.Rule{Kind: fault.Slow, Delay: time.Hour, Op: fault.PutIfAbsent})
 	r.log.append(0, sample("t", 0, 1, time.Now().UnixNano(), 1), true)
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	w.Release(ctx, 0)
+	r.waitFor("a ship", func() bool { return r.bucket.Hits() > 0 })
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var released atomic.Bool
+	go func() {
+		w.Release(ctx, 0)
+		released.Store(true)
+	}()
+	r.waitFor("the release", released.Load)
 	if s := stateOf(w, 0); s != Leaving {
 		t.Errorf("the partition is %s", s)
 	}
+}
+
+// TestLostMerges: rows that a lost partition cannot ship do not keep its head from merging.
+func TestLostMerges(t *testing.T) {
+	r := newRig(t, 1)
+	var of head.Options
+	w := r.mover(nil, func(o *Options) { o.ShipEvery, of = time.Hour, o.Head })
+	w.Hold(0)
+	r.waitFor("the partition", func() bool { return stateOf(w, 0) == Ready })
+	w.Lose(0)
+	var h *head.Head
+	w.Each(func(_ int32, p *Partition, _ State, _ error) { h = p.Head() })
+	const records = 200
+	for n := range records {
+		at := time.Now().Add(-time.Hour).UnixNano() + int64(n) // a window that is due
+		r.log.append(0, sample("t", 0, 1, at, 1), true)
+		r.waitFor("the flush", func() bool { return h.Covered() == uint64(n+1) })
+	}
+	r.waitFor("merges", func() bool {
+		files, err := of.FS.List(of.Dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(files) < records/4
+	})
 }
 
 // TestShares: shares are doubled when partitions come, and fewer after a while. Partitions with a larger

@@ -125,14 +125,14 @@ func Open(ctx context.Context, o Options) (_ *Partition, err error) {
 	p.overtaken, p.overtake = context.WithCancelCause(context.Background())
 	p.shipper = ship.New(ship.Options{FS: o.Head.FS, Bucket: o.Bucket, Catalog: o.Catalog, InBucket: true, Life: o.Life, Stale: p.overtake})
 	p.shipper.Resume(shipped)
-	p.gate = newGate(p.shipper)
+	p.gate = &gate{to: p.shipper}
 
 	// The rows of an older head are in the bucket or in Kafka, and which of them is not known.
 	if err := o.Head.FS.RemoveAll(o.Head.Dir); err != nil {
 		return nil, fmt.Errorf("%s: %w: %w", o.Head.Dir, model.ErrTransient, err)
 	}
 	h := o.Head
-	h.Node, h.Epoch, h.Shipper = p.node, last.Number, p.gate
+	h.Node, h.Epoch, h.Shipper, h.ShipsRest = p.node, last.Number, p.gate, p.gate.shut.Load
 	h.KeepStale, h.FencesOnly, h.IdleAfter = true, true, max(3*time.Hour, 2*o.LabelRefresh)
 	p.metrics = register(h.Registerer, prometheus.Labels{"partition": strconv.Itoa(int(o.Partition))})
 	h.Registerer = p.metrics
@@ -279,7 +279,7 @@ func (p *Partition) Run(ctx context.Context) error {
 				first = nil
 			case <-tick.C:
 			}
-			if p.gate.isShut() {
+			if p.gate.shut.Load() {
 				continue
 			}
 			err := p.Ship(reading)
@@ -304,7 +304,7 @@ func (p *Partition) Run(ctx context.Context) error {
 	if errors.Is(damage, model.ErrCorrupt) {
 		return damage
 	}
-	if p.gate.isShut() {
+	if p.gate.shut.Load() {
 		return err
 	}
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.o.Drain)
@@ -377,6 +377,7 @@ func (p *Partition) End() int64 { return p.end.Load() }
 func (p *Partition) Close() error {
 	p.watchers.end()
 	p.reader.Close()
+	p.Lose() // a ship that waits would find no parts, and record what they had as covered
 	err := p.head.Close()
 	p.metrics.end()
 	p.overtake(nil)

@@ -328,7 +328,7 @@ func TestPrimed(t *testing.T) {
 func TestFullKnownSet(t *testing.T) {
 	r := newRig(t, 1)
 	o := r.options(r.catalog(), 0)
-	o.Head.KnownBytes, o.ShipEvery = 1, time.Hour // the least that there is
+	o.Head.KnownBytes, o.ShipEvery, o.Drain = 1, time.Hour, time.Minute // the least that there is
 	p := r.open(o)
 	stop := r.running(p)
 	at := time.Now().UnixNano()

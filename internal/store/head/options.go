@@ -54,6 +54,8 @@ type Options struct {
 	// Truncate tells the journal that batches up to a sequence number are in parts.
 	Truncate func(covered uint64) error
 	Shipper  Shipper
+	// ShipsRest reports whether the background ships nothing now, and goes on with merges; nil: it always ships.
+	ShipsRest func() bool
 	// Deleter is told of deletions before anything is shipped; nil: of none.
 	Deleter Deleter
 	// FencesOnly says that deletions keep rows of both sides apart, and queries say which of them hide rows.

@@ -32,6 +32,9 @@ func (h *Head) Ship(ctx context.Context) error {
 func (h *Head) ShipCovered(ctx context.Context) error {
 	h.merging.Lock()
 	defer h.merging.Unlock()
+	if err := ctx.Err(); err != nil { // it ended while another ship was running
+		return fmt.Errorf("ship: %w: %w", model.ErrTransient, err)
+	}
 	if err := h.shipAll(ctx); err != nil {
 		return err
 	}
@@ -69,7 +72,7 @@ func (h *Head) shipAll(ctx context.Context) error {
 // they have their space, and make room for the others. A group that fails does not stop the others, except
 // for late rows, which wait for the windows that they reach into. The caller holds merging.
 func (h *Head) shipDue(ctx context.Context) (shipped bool, err error) {
-	if h.o.Shipper == nil {
+	if h.o.Shipper == nil || h.o.ShipsRest != nil && h.o.ShipsRest() {
 		return false, nil
 	}
 	now := h.o.Now()
