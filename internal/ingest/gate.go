@@ -16,6 +16,8 @@ import (
 type gate struct {
 	to   *ship.Shipper
 	shut atomic.Bool
+	// applied is what the head had when the gate was shut.
+	applied atomic.Uint64
 }
 
 // Ship is [head.Shipper.Ship].
@@ -47,18 +49,30 @@ func (p *Partition) Release(ctx context.Context) error {
 }
 
 // Lose refuses further ships at once. One that is on its way goes on, and fails if another process is faster.
-func (p *Partition) Lose() { p.gate.shut.Store(true) }
+func (p *Partition) Lose() {
+	if !p.gate.shut.Load() {
+		p.gate.applied.Store(p.head.Applied())
+		p.gate.shut.Store(true)
+	}
+}
 
 // Resume lets ships pass again. If another process has shipped the partition meanwhile, the next ship fails.
 func (p *Partition) Resume() { p.gate.shut.Store(false) }
 
-// Succeeded reports whether another process has shipped the partition since it was let go, so that queries
-// find there what this one has. It asks the bucket.
+// Succeeded reports whether another process has shipped the partition since it was let go, with all that this
+// one had read then, so that queries find there what this one has. It asks the bucket.
 func (p *Partition) Succeeded(ctx context.Context) (bool, error) {
 	if err := p.o.Catalog.Poll(ctx); err != nil {
 		return false, err
 	}
-	return p.o.Catalog.Progress(p.node, p.epoch.Number).To > p.shipper.Covered(), nil
+	return p.succeeded(), nil
+}
+
+// succeeded is Succeeded as far as this process knows. A later ship may be its own, whose answer was lost. The
+// next owner may ship while it still reads what this one has.
+func (p *Partition) succeeded() bool {
+	now := p.o.Catalog.Progress(p.node, p.epoch.Number)
+	return p.gate.shut.Load() && now.Ship > p.shipper.Last() && now.Life != p.o.Life && now.To >= p.gate.applied.Load()
 }
 
 // Idle reports whether the bucket has all that was read.

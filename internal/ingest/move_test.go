@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -128,6 +129,76 @@ func TestReleaseWithoutBucket(t *testing.T) {
 	r.waitFor("the release", released.Load)
 	if s := stateOf(w, 0); s != Leaving {
 		t.Errorf("the partition is %s", s)
+	}
+}
+
+// still opens a partition that ships only when it is told to.
+func (r *rig) still() *Partition {
+	o := r.options(r.catalog(), 0)
+	o.ShipEvery, o.Head.Windows.Window = time.Hour, 2*time.Hour
+	return r.open(o)
+}
+
+func (r *rig) succeeded(p *Partition) bool {
+	r.t.Helper()
+	done, err := p.Succeeded(r.t.Context())
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return done
+}
+
+// TestOwnShipIsNoSuccessors: an own ship whose answer was lost is not taken for that of the next owner.
+func TestOwnShipIsNoSuccessors(t *testing.T) {
+	r := newRig(t, 1)
+	p := r.still()
+	stop := r.running(p)
+	r.log.append(0, sample("t", 0, 1, time.Now().UnixNano(), 1), true)
+	r.waitFor("the record", func() bool { return p.Next() == 1 })
+	r.bucket.Add(fault.Rule{Kind: fault.LostAck, Op: fault.PutIfAbsent, Times: 1, Prefix: "catalog/ship-"})
+	r.bucket.Add(fault.Rule{Kind: fault.Fail, Op: fault.Get, Times: 1, Skip: 1, Prefix: "catalog/ship-"})
+	if err := p.Release(t.Context()); err == nil {
+		t.Fatal("the answer was not lost")
+	}
+	if covered := r.catalog().Covered(topics.Node(0), 1).To; covered != 1 || r.succeeded(p) {
+		t.Errorf("%d records are covered, and the partition takes its own ship for another's: %t", covered, r.succeeded(p))
+	}
+	if err := errors.Join(stop(), p.Close()); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestSuccessorHasAll: a next owner that has shipped less than this process had does not succeed it yet.
+func TestSuccessorHasAll(t *testing.T) {
+	r := newRig(t, 1)
+	append := func() { r.log.append(0, sample("t", 0, 1, time.Now().UnixNano(), 1), true) }
+	p, next := r.still(), r.still()
+	stop := r.running(p)
+	append()
+	append()
+	r.waitFor("two records", func() bool { return p.Next() == 2 })
+	p.Lose()
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	r.log.mu.Lock()
+	all := r.log.records[0]
+	r.log.records[0] = all[:1]
+	r.log.mu.Unlock()
+	stopNext := r.running(next)
+	r.waitFor("the next owner", func() bool { return next.Next() == 1 })
+	if err := next.Ship(t.Context()); err != nil || r.succeeded(p) {
+		t.Errorf("the next owner has shipped one record of two (%v), and is taken for the successor: %t", err, r.succeeded(p))
+	}
+	r.log.mu.Lock()
+	r.log.records[0] = all
+	r.log.mu.Unlock()
+	r.waitFor("the second record", func() bool { return next.Next() == 2 })
+	if err := next.Ship(t.Context()); err != nil || !r.succeeded(p) {
+		t.Errorf("the next owner has shipped all (%v), and is taken for the successor: %t", err, r.succeeded(p))
+	}
+	if err := errors.Join(p.Close(), stopNext(), next.Close()); err != nil {
+		t.Error(err)
 	}
 }
 

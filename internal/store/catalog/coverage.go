@@ -39,6 +39,7 @@ func (c *Catalog) Covered(node string, epoch uint64) Coverage {
 type Progress struct {
 	Coverage
 	Ship uint64 // the number of the last ship of the journal; 0: there is none
+	Life string // of the last ship; empty: it has none
 }
 
 // Progress returns how far a journal is shipped.
@@ -51,7 +52,7 @@ func (c *Catalog) Progress(node string, epoch uint64) Progress {
 // progress returns how far a journal is shipped. mu must be held.
 func (c *Catalog) progress(j journal) Progress {
 	if r := c.covered[j]; r != nil {
-		return Progress{*r.coverage(j), r.ship}
+		return Progress{*r.coverage(j), r.ship, r.life()}
 	}
 	return Progress{Coverage: Coverage{Node: j.node, Epoch: j.epoch, From: 1}}
 }

@@ -158,6 +158,13 @@ func (c *Catalog) commitShip(ctx context.Context, s *Ship) ([]Progress, error) {
 // by is the middle of the attempts of this process, or of a life in it.
 func (c *Catalog) by(s *Ship) string { return "/" + strings.TrimSuffix(c.boot+"."+s.Life, ".") + "/" }
 
+// life returns the life in the attempt of a ship: see by.
+func (r *commit) life() string {
+	parts := strings.Split(r.attempt, "/")
+	_, life, _ := strings.Cut(parts[max(0, len(parts)-2)], ".")
+	return life
+}
+
 // fits reports whether a journal is where its shipper believes it to be.
 func (c *Catalog) fits(s *Ship, v *Coverage) bool {
 	last := c.progress(v.journal())
@@ -204,7 +211,7 @@ func (c *Catalog) nextShip(s *Ship, attempt string) (*commit, []Progress, error)
 		return nil, shipped, nil
 	}
 	for i := range shipped {
-		shipped[i] = Progress{r.covered[i], r.ship}
+		shipped[i] = Progress{r.covered[i], r.ship, s.Life}
 	}
 	return r, shipped, nil
 }

@@ -74,6 +74,13 @@ func (s *Shipper) Covered() uint64 {
 	return at.To
 }
 
+// Last returns the number of the last ship of the journal that this process knows to be its own, or to come
+// before its own.
+func (s *Shipper) Last() uint64 {
+	at, _ := s.state()
+	return at.Ship
+}
+
 func (s *Shipper) state() (catalog.Progress, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
