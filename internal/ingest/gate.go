@@ -68,8 +68,8 @@ func (p *Partition) Succeeded(ctx context.Context) (bool, error) {
 	return p.succeeded(), nil
 }
 
-// succeeded is Succeeded as far as this process knows. A later ship may be its own, whose answer was lost. The
-// next owner may ship while it still reads what this one has.
+// succeeded is Succeeded as far as this process knows. A later ship may be its own, whose answer was lost.
+// The next owner may ship while it still reads what this one has.
 func (p *Partition) succeeded() bool {
 	now := p.o.Catalog.Progress(p.node, p.epoch.Number)
 	return p.gate.shut.Load() && now.Ship > p.shipper.Last() && now.Life != p.o.Life && now.To >= p.gate.applied.Load()

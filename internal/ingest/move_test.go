@@ -267,6 +267,27 @@ func TestShares(t *testing.T) {
 	have("one again", 1, 0)
 }
 
+// TestSharesWithoutBucket: a partition that cannot be shipped keeps its share, and goes on.
+func TestSharesWithoutBucket(t *testing.T) {
+	r := newRig(t, 2)
+	w := r.mover(nil, func(o *Options) { o.ShipEvery, o.Head.Windows.Window = time.Hour, 2*time.Hour })
+	w.Hold(0)
+	r.log.append(0, sample("t", 0, 2, time.Now().UnixNano(), 1), true)
+	var p *Partition
+	r.waitFor("the first ship", func() bool {
+		w.Each(func(_ int32, of *Partition, _ State, _ error) { p = of })
+		return p != nil && p.Shipped() == 1
+	})
+	r.bucket.Add(fault.Rule{Kind: fault.Fail, Op: fault.PutIfAbsent})
+	r.log.append(0, sample("t", 0, 2, time.Now().UnixNano(), 1), true)
+	r.waitFor("the second record", func() bool { return p.Next() == 2 })
+	w.Hold(1)
+	r.waitFor("a ship that fails", func() bool { return r.bucket.Hits() > 0 })
+	r.log.append(0, sample("t", 0, 2, time.Now().UnixNano(), 1), true)
+	r.waitFor("the third record", func() bool { return p.Next() == 3 && w.Ready() == nil })
+	r.bucket.Clear()
+}
+
 // TestRandomMoves: partitions move between three owners at random, orderly, by lost sessions and by lost
 // machines, while rows come. The bucket has each row once in the end, and of samples of one time the last.
 func TestRandomMoves(t *testing.T) {

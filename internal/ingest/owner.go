@@ -72,7 +72,6 @@ type owned struct {
 	held  bool
 	left  time.Time // when it was let go
 	p     *Partition
-	ready bool
 	state State
 	err   error // why it is stopped
 	// end ends the present life; nil: there is none.
@@ -261,10 +260,10 @@ func (w *Owner) life(ctx context.Context, end context.CancelCauseFunc, x *owned,
 	x.set(p, Reading, nil)
 	watching, unwatch := context.WithCancel(ctx)
 	var watched sync.WaitGroup
-	watched.Go(func() { w.watch(watching, end, x, p) })
+	watched.Go(func() { w.watch(watching, x, p) })
 	err = p.Run(ctx)
 	// Queries that ask now are told to ask elsewhere, and those that run have pinned what they read.
-	x.set(nil, Stopped, err)
+	x.set(nil, Opening, nil)
 	if !x.isHeld() {
 		end(errLeft)
 	}
@@ -288,7 +287,7 @@ const (
 )
 
 // watch ends a partition that was let go once queries need it no more.
-func (w *Owner) watch(ctx context.Context, end context.CancelCauseFunc, x *owned, p *Partition) {
+func (w *Owner) watch(ctx context.Context, x *owned, p *Partition) {
 	tick := time.NewTicker(leaveEvery)
 	defer tick.Stop()
 	for {
@@ -305,7 +304,7 @@ func (w *Owner) watch(ctx context.Context, end context.CancelCauseFunc, x *owned
 		if err != nil && ctx.Err() == nil {
 			w.o.Logger.Warn("cannot ask the bucket whether another process has a partition; trying again", "partition", x.number, "err", err)
 		}
-		if (done || p.Idle() && time.Since(since) > leaveIdle) && x.endLeft(end) {
+		if (done || p.Idle() && time.Since(since) > leaveIdle) && x.endLeft() {
 			return
 		}
 	}
@@ -358,20 +357,27 @@ func (x *owned) leave() *Partition {
 }
 
 // endLeft ends a life unless the partition has come back.
-func (x *owned) endLeft(end context.CancelCauseFunc) bool {
+func (x *owned) endLeft() bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.held {
 		return false
 	}
-	end(errLeft)
+	x.close(errLeft)
 	return true
+}
+
+// close ends the present life. No query finds the partition from here on: its head takes no more rows, and
+// could not say so. The caller holds mu.
+func (x *owned) close(why error) {
+	x.p, x.state = nil, Opening
+	x.end(why)
 }
 
 func (x *owned) set(p *Partition, state State, err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.p, x.state, x.ready = p, state, false
+	x.p, x.state = p, state
 	if err != nil || state == Reading {
 		x.err = err
 	}
@@ -384,13 +390,12 @@ func (x *owned) set(p *Partition, state State, err error) {
 func (x *owned) get() (*Partition, State, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.p != nil && !x.ready {
-		if end := x.p.End(); end >= 0 && x.p.Next() >= end {
-			x.ready, x.state = true, Ready
-		}
-	}
-	if x.ready && !x.held {
+	switch {
+	case x.state == Ended:
+	case !x.held:
 		return x.p, Leaving, x.err
+	case x.p != nil && x.p.Caught():
+		return x.p, Ready, x.err
 	}
 	return x.p, x.state, x.err
 }

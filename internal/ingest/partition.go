@@ -89,6 +89,7 @@ type Partition struct {
 	overtake  context.CancelCauseFunc
 	// next and end are those of the reader after its last read.
 	next, end atomic.Int64
+	caught    atomic.Bool
 }
 
 // Open finds where the partition goes on, and opens an empty head there.
@@ -321,6 +322,9 @@ func (p *Partition) read(ctx context.Context) error {
 		err := p.reader.Read(ctx, func(r *kafka.Record) error { return p.apply(ctx, r) })
 		p.next.Store(p.reader.Next())
 		p.end.Store(p.reader.End())
+		if p.End() >= 0 && p.Next() >= p.End() {
+			p.caught.Store(true)
+		}
 		switch {
 		case err == nil:
 		case ctx.Err() != nil:
@@ -372,6 +376,9 @@ func (p *Partition) Next() int64 { return p.next.Load() }
 
 // End returns the offset after the last record of the partition, as far as it is known; -1: it is not.
 func (p *Partition) End() int64 { return p.end.Load() }
+
+// Caught reports whether the end of the partition has been reached once.
+func (p *Partition) Caught() bool { return p.caught.Load() }
 
 // Close ends the partition and leaves its folder. It is called after Run.
 func (p *Partition) Close() error {

@@ -1,8 +1,12 @@
 package ingest
 
 import (
+	"errors"
+	"fmt"
 	"sync"
 	"time"
+
+	"github.com/shaledb/shale/internal/model"
 )
 
 // shares divides the memory of a process among its partitions, whose number changes. A partition takes its
@@ -54,8 +58,12 @@ func (s *shares) resize(partitions int) {
 	}
 }
 
-// adjustEvery is the time between two partitions that are opened again.
-const adjustEvery = time.Second
+const (
+	// adjustEvery is the time between two partitions that are opened again.
+	adjustEvery = time.Second
+	// adjustAgain is the pause after a ship that failed.
+	adjustAgain = 10 * time.Second
+)
 
 // adjust opens partitions again whose share is another one now, until the owner stops.
 func (s *shares) adjust() {
@@ -76,32 +84,48 @@ func (s *shares) adjust() {
 		}
 		n := s.n
 		s.mu.Unlock()
-		s.w.reopenOne(n)
+		tick.Reset(adjustEvery)
+		if err := s.w.reopenOne(n); err != nil {
+			s.w.o.Logger.Warn("a partition keeps its share of the memory until it can be shipped", "err", err)
+			tick.Reset(adjustAgain)
+		}
 	}
 }
 
-// reopenOne ends the life of a partition with another share, unless one is being opened.
-func (w *Owner) reopenOne(shares int) {
+// reopenOne ends the life of a partition with another share, once it is shipped: what keeps a ship away would
+// keep the partition from opening, too.
+func (w *Owner) reopenOne(shares int) error {
+	x, p := w.otherShare(shares)
+	if x == nil {
+		return nil
+	}
+	if err := p.Ship(w.ctx); err != nil { // reading goes on
+		return fmt.Errorf("partition %d: %w", x.number, err)
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.p == p && x.held {
+		w.o.Logger.Info("opening a partition again with another share of the memory", "partition", x.number, "shares", shares)
+		x.close(errResized)
+	}
+	return nil
+}
+
+// otherShare returns a partition with another share. It returns none while one is being opened, or waits for
+// what may come back, such as brokers: others might not open either.
+func (w *Owner) otherShare(shares int) (next *owned, p *Partition) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	var next *owned
 	for _, x := range w.all {
 		x.mu.Lock()
-		if x.held && x.p == nil && x.state != Stopped {
-			x.mu.Unlock()
-			return
-		}
+		opening := x.held && x.p == nil && (x.state != Stopped || errors.Is(x.err, model.ErrTransient))
 		if x.held && x.p != nil && x.shares != shares {
-			next = x
+			next, p = x, x.p
 		}
 		x.mu.Unlock()
-	}
-	if next != nil {
-		next.mu.Lock()
-		defer next.mu.Unlock()
-		if next.p != nil && next.held {
-			w.o.Logger.Info("opening a partition again with another share of the memory", "partition", next.number, "shares", shares)
-			next.end(errResized)
+		if opening {
+			return nil, nil
 		}
 	}
+	return next, p
 }

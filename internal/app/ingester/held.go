@@ -17,9 +17,9 @@ import (
 
 // Held returns the partitions that other processes may ask. Their pages are kept in a cache.
 func Held(owner *ingest.Owner, pages *ram.Cache) (all []peer.Partition) {
-	owner.Each(func(number int32, p *ingest.Partition, state ingest.State, _ error) {
+	owner.Each(func(number int32, p *ingest.Partition, _ ingest.State, _ error) {
 		if p != nil {
-			all = append(all, &heldPartition{p, owner, pages, number, state == ingest.Ready || state == ingest.Leaving})
+			all = append(all, &heldPartition{p, owner, pages, number, p.Caught()})
 		}
 	})
 	return all
