@@ -140,8 +140,11 @@ func (a *Tiers) count(r *prometheus.Registry) {
 }
 
 // expectHits fails the test if a tier was never asked for what it had: then the test would not have tested
-// it.
+// it. Where memory is large, only a restart makes a test ask the others, and not every test restarts.
 func (a *Tiers) expectHits() {
+	if !slices.Contains(a.names, Small) {
+		return
+	}
 	a.mu.Lock()
 	last := a.last
 	a.mu.Unlock()
