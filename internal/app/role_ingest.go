@@ -210,8 +210,8 @@ func (r *ingestRole) quiesce() error {
 func (r *ingestRole) close() error {
 	r.group.Leave()
 	r.end()
-	r.owner.Stop()
 	r.counting.Wait()
+	r.owner.Stop()
 	r.state.Close()
 	return nil
 }

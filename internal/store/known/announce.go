@@ -106,20 +106,26 @@ func (k *Set) drop(gone func(tenant uint16, lo uint64) bool, signalOf func(tenan
 }
 
 // EachKey calls fn with the lower half of the key of each series of a tenant. A slot of a head does not tell
-// the signal of its series, so that fn is called for both: one half of the two is that of no series.
+// the signal of its series, so that fn is called for both: one half of the two is that of no series. A closed
+// set has no series.
 func (k *Set) EachKey(tenant uint16, fn func(lo uint64)) {
 	for i := range k.shards {
 		s := &k.shards[i]
 		s.writer.Lock()
-		t := s.table
-		for at, slot := range t.slots {
-			if slot != 0 && t.tenants[at] == tenant {
-				fp := t.fingerprint(at)
-				fn(keyLo(fp, tenant, model.Metrics))
-				fn(keyLo(fp, tenant, model.Logs))
-			}
+		if s.table != nil {
+			s.table.eachKey(tenant, fn)
 		}
 		s.writer.Unlock()
+	}
+}
+
+func (t *table) eachKey(tenant uint16, fn func(lo uint64)) {
+	for at := range t.slots {
+		if atomic.LoadUint64(&t.slots[at]) != 0 && t.tenants[at] == tenant {
+			fp := t.fingerprint(at)
+			fn(keyLo(fp, tenant, model.Metrics))
+			fn(keyLo(fp, tenant, model.Logs))
+		}
 	}
 }
 

@@ -53,15 +53,18 @@ func New(maxBytes int64) (*Set, error) {
 	return k, nil
 }
 
+// Close frees the memory. Of the methods, only EachKey and those that count may still run or come later.
 func (k *Set) Close() {
 	for i := range k.shards {
 		s := &k.shards[i]
+		s.writer.Lock()
 		s.mu.Lock()
 		if s.table != nil {
 			freeArena(s.table.arena)
 			s.table = nil
 		}
 		s.mu.Unlock()
+		s.writer.Unlock()
 	}
 }
 

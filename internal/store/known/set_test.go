@@ -268,3 +268,30 @@ func TestKnownInsertAll(t *testing.T) {
 		t.Errorf("%d bytes reserved, %v", k.Bytes(), err)
 	}
 }
+
+// TestKnownClosesWhileKeysAreRead: a partition closes while its series are counted.
+func TestKnownClosesWhileKeysAreRead(t *testing.T) {
+	keys := randomKeys(20_000, 3)
+	for range 20 {
+		k, err := New(1 << 20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var l Lookup
+		k.InsertAll(&l, 1, model.Metrics, keys)
+		began, n := make(chan struct{}), 0
+		var begin sync.Once
+		var reading sync.WaitGroup
+		reading.Go(func() {
+			for range 20 {
+				k.EachKey(1, func(uint64) { n++; begin.Do(func() { close(began) }) })
+			}
+		})
+		<-began
+		k.Close()
+		reading.Wait()
+		if n == 0 || n > 20*2*len(keys) {
+			t.Fatalf("read %d keys", n)
+		}
+	}
+}

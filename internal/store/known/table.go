@@ -110,7 +110,7 @@ func (t *table) fingerprint(i int) uint64 {
 			low++
 		}
 	}
-	fp := low&^uint64(checkMask) | t.slots[i]>>8
+	fp := low&^uint64(checkMask) | atomic.LoadUint64(&t.slots[i])>>8
 	if fp < low {
 		fp += 1 << checkBits
 	}
