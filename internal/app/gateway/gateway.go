@@ -142,6 +142,7 @@ func (g *Gateway) told(key string, value []byte, _ int64) {
 	}
 	switch r := record.(type) {
 	case *state.Forget:
+		g.series.forget(r.Partition)
 		g.announcer.Forget(r.Partition.Epoch, uint32(r.Partition.Number))
 	case *state.Series:
 		g.series.take(r)

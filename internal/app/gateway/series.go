@@ -50,17 +50,36 @@ func (s *series) take(now *state.Series) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if before := s.of[at]; before != nil {
-		for tenant, n := range before.Active {
-			if s.active[tenant] -= n; s.active[tenant] <= 0 {
-				delete(s.active, tenant)
-			}
-		}
-	}
+	s.drop(at)
 	for tenant, n := range now.Active {
 		s.active[tenant] += n
 	}
 	s.of[at] = now
+}
+
+// forget drops the numbers of a partition that lacks labels. It is not counted while it does, and the labels
+// of series that it knew are to pass.
+func (s *series) forget(p state.Partition) {
+	if p.Epoch != s.epoch.Number {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.drop(p.Number)
+}
+
+// drop drops the numbers of a partition. mu must be held.
+func (s *series) drop(partition int32) {
+	before := s.of[partition]
+	if before == nil {
+		return
+	}
+	for tenant, n := range before.Active {
+		if s.active[tenant] -= n; s.active[tenant] <= 0 {
+			delete(s.active, tenant)
+		}
+	}
+	delete(s.of, partition)
 }
 
 // Over is [write.Groups.Over].

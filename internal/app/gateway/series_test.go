@@ -61,4 +61,18 @@ func TestSeries(t *testing.T) {
 	if all := refused(key(9)); len(all) > 0 {
 		t.Error("below the limit again")
 	}
+	count(1, 0, 4)
+	count(1, 1, 4)
+	other := model.Key{Lo: 9<<8 | 1}
+	s.forget(state.Partition{Epoch: 2})
+	if all := refused(key(9), other); len(all) != 2 {
+		t.Errorf("%v are refused after another epoch's partition was forgotten", all)
+	}
+	s.forget(state.Partition{Epoch: 1})
+	if all := refused(key(9), other); len(all) != 1 || all[0] != other {
+		t.Errorf("%v are refused, expected that of the partition that was not forgotten", all)
+	}
+	if s.active["t"] != 4 {
+		t.Errorf("%d series are active", s.active["t"])
+	}
 }
