@@ -267,6 +267,24 @@ func TestShares(t *testing.T) {
 	have("one again", 1, 0)
 }
 
+// TestLostWithoutGroup: a partition that was lost goes on answering, also without rows to ship, until the
+// process is in the group again.
+func TestLostWithoutGroup(t *testing.T) {
+	r := newRig(t, 2)
+	w := r.mover(nil, func(o *Options) { o.ShipEvery = time.Hour })
+	w.o.Idle = time.Nanosecond
+	w.Hold(0)
+	r.waitFor("the partition", func() bool { return stateOf(w, 0) == Ready })
+	w.Lose(0)
+	r.bucket.Add(fault.Rule{Kind: fault.Slow, Op: fault.Get}) // counts how often the bucket is asked
+	r.waitFor("some looks", func() bool { return r.bucket.Hits() >= 3 })
+	if s := stateOf(w, 0); s != Leaving {
+		t.Errorf("without a group the partition is %q", s)
+	}
+	w.Hold()
+	r.waitFor("the end of the partition", func() bool { return stateOf(w, 0) == "" })
+}
+
 // TestSharesWithoutBucket: a partition that cannot be shipped keeps its share, and goes on.
 func TestSharesWithoutBucket(t *testing.T) {
 	r := newRig(t, 2)

@@ -26,7 +26,9 @@ type OwnerOptions struct {
 	// Unlabelled is told of the first record of a partition whose labels are nowhere; nil: it is not told.
 	Unlabelled func(partition int32, offset int64)
 	// Shrink is how long a process must have had few partitions before each gets a larger share (10 min).
-	Shrink  time.Duration
+	Shrink time.Duration
+	// Idle is how long the next owner of a partition that has no rows may take to begin (1 min).
+	Idle    time.Duration
 	Metrics *OwnerMetrics
 	Logger  *slog.Logger
 }
@@ -70,7 +72,7 @@ type owned struct {
 	mu sync.Mutex
 	// held says that the partition is this process's; otherwise it runs until its next owner has shipped.
 	held  bool
-	left  time.Time // when it was let go
+	left  time.Time // since when another process has it; zero: that is not known
 	p     *Partition
 	state State
 	err   error // why it is stopped
@@ -87,6 +89,9 @@ func Own(o OwnerOptions) *Owner {
 	if o.Shrink <= 0 {
 		o.Shrink = 10 * time.Minute
 	}
+	if o.Idle <= 0 {
+		o.Idle = time.Minute
+	}
 	w := &Owner{o: o, all: map[int32]*owned{}}
 	w.ctx, w.stop = context.WithCancel(context.Background())
 	w.shares = newShares(w)
@@ -94,7 +99,8 @@ func Own(o OwnerOptions) *Owner {
 	return w
 }
 
-// Hold begins to run partitions, or goes on with those that were let go and still run.
+// Hold begins to run partitions, or goes on with those that were let go and still run. Other processes have
+// the further ones that were lost.
 func (w *Owner) Hold(partitions ...int32) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -112,6 +118,9 @@ func (w *Owner) Hold(partitions ...int32) {
 			x.resume()
 		}
 	}
+	for _, x := range w.all {
+		x.othersHave()
+	}
 	w.shares.resize(len(w.all))
 }
 
@@ -120,7 +129,7 @@ func (w *Owner) Hold(partitions ...int32) {
 func (w *Owner) Release(ctx context.Context, partitions ...int32) {
 	w.o.Metrics.moved("released", len(partitions))
 	var all sync.WaitGroup
-	w.letGo(partitions, func(x *owned, p *Partition) {
+	w.letGo(partitions, true, func(x *owned, p *Partition) {
 		all.Go(func() {
 			if err := p.Release(ctx); err != nil {
 				w.o.Logger.Warn("cannot ship a partition that goes to another process, which will read its rows from Kafka", "partition", x.number, "err", err)
@@ -133,16 +142,17 @@ func (w *Owner) Release(ctx context.Context, partitions ...int32) {
 // Lose stops ships of partitions at once. They answer queries as after Release.
 func (w *Owner) Lose(partitions ...int32) {
 	w.o.Metrics.moved("lost", len(partitions))
-	w.letGo(partitions, func(_ *owned, p *Partition) { p.Lose() })
+	w.letGo(partitions, false, func(_ *owned, p *Partition) { p.Lose() })
 }
 
-// letGo calls fn for the partitions that are open, and ends what is done with the others.
-func (w *Owner) letGo(partitions []int32, fn func(*owned, *Partition)) {
+// letGo calls fn for the partitions that are open, and ends what is done with the others. known says that
+// other processes get them; without it, there may be no group now.
+func (w *Owner) letGo(partitions []int32, known bool, fn func(*owned, *Partition)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, n := range partitions {
 		if x := w.all[n]; x != nil {
-			if p := x.leave(); p != nil {
+			if p := x.leave(known); p != nil {
 				fn(x, p)
 			}
 		}
@@ -279,12 +289,8 @@ func (w *Owner) life(ctx context.Context, end context.CancelCauseFunc, x *owned,
 	return p.Next() > began, err
 }
 
-const (
-	// leaveEvery is how often the bucket is asked whether the next owner of a partition has shipped.
-	leaveEvery = 500 * time.Millisecond
-	// leaveIdle is how long the next owner of a partition that has no rows may take to begin.
-	leaveIdle = time.Minute
-)
+// leaveEvery is how often the bucket is asked whether the next owner of a partition has shipped.
+const leaveEvery = 500 * time.Millisecond
 
 // watch ends a partition that was let go once queries need it no more.
 func (w *Owner) watch(ctx context.Context, x *owned, p *Partition) {
@@ -304,7 +310,7 @@ func (w *Owner) watch(ctx context.Context, x *owned, p *Partition) {
 		if err != nil && ctx.Err() == nil {
 			w.o.Logger.Warn("cannot ask the bucket whether another process has a partition; trying again", "partition", x.number, "err", err)
 		}
-		if (done || p.Idle() && time.Since(since) > leaveIdle) && x.endLeft() {
+		if (done || p.Idle() && !since.IsZero() && time.Since(since) > w.o.Idle) && x.endLeft() {
 			return
 		}
 	}
@@ -344,16 +350,28 @@ func (x *owned) resume() {
 
 // leave notes that the partition is let go. It returns the partition if it is open, and otherwise ends the
 // life.
-func (x *owned) leave() *Partition {
+func (x *owned) leave(known bool) *Partition {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.held {
-		x.held, x.left = false, time.Now()
+		x.held, x.left = false, time.Time{}
+		if known {
+			x.left = time.Now()
+		}
 	}
 	if x.p == nil && x.end != nil {
 		x.end(errLeft)
 	}
 	return x.p
+}
+
+// othersHave notes that other processes have a partition that is not this one's.
+func (x *owned) othersHave() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if !x.held && x.left.IsZero() {
+		x.left = time.Now()
+	}
 }
 
 // endLeft ends a life unless the partition has come back.

@@ -12,6 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 // GroupOptions configure a Group. Its functions are never called at the same time.
@@ -26,7 +27,8 @@ type GroupOptions struct {
 	// same name within the session gets the partitions again that it had.
 	Group, Member string
 
-	// Take is told of partitions that this member has from now on. It must not wait.
+	// Take is told of partitions that this member has from now on, also if there are none more: the group has
+	// divided all. It must not wait.
 	Take func(partitions []int32)
 	// Release lets partitions go that another member gets afterwards. Until it returns, that member waits, and
 	// this one keeps its other partitions. The context ends early enough for the session to go on.
@@ -57,6 +59,15 @@ const (
 	heartbeat = time.Second
 )
 
+// retryTimeout bounds a request of a member with its repetitions: a session lives longer than a question.
+func retryTimeout(key int16) time.Duration {
+	switch kmsg.Key(key) {
+	case kmsg.JoinGroup, kmsg.SyncGroup, kmsg.Heartbeat:
+		return session
+	}
+	return askTimeout
+}
+
 // JoinGroup joins a group. It refuses a topic that is not the recorded one.
 func JoinGroup(ctx context.Context, o GroupOptions) (*Group, error) {
 	g := &Group{o: o}
@@ -81,6 +92,7 @@ func JoinGroup(ctx context.Context, o GroupOptions) (*Group, error) {
 		kgo.SessionTimeout(session),
 		kgo.RebalanceTimeout(rebalance),
 		kgo.HeartbeatInterval(heartbeat),
+		kgo.RetryTimeoutFn(retryTimeout),
 		kgo.DisableAutoCommit(),
 		// Nothing is read: the topic is paused. Without this, each assignment asks for offsets that do not matter.
 		kgo.AdjustFetchOffsetsFn(func(_ context.Context, all map[string]map[int32]kgo.Offset) (map[string]map[int32]kgo.Offset, error) {
@@ -95,6 +107,10 @@ func JoinGroup(ctx context.Context, o GroupOptions) (*Group, error) {
 			cl.PauseFetchTopics(o.Topic)
 			g.in.Store(true)
 			g.failed.Store(nil)
+			if len(all[o.Topic]) == 0 {
+				o.Take(nil)
+				return
+			}
 			g.call("this process has partitions", all, o.Take)
 		}),
 		kgo.OnPartitionsRevoked(func(ctx context.Context, _ *kgo.Client, all map[string][]int32) {
