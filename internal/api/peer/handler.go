@@ -254,7 +254,11 @@ func find(have []Partition, need wire.Need) (Partition, wire.Journal) {
 // now.
 func (c *call) head(session string) error {
 	for i, p := range c.asked {
-		c.held[i].From = p.Journal().From
+		j := p.Journal()
+		if !j.Ready {
+			return fmt.Errorf("%w: %s of epoch %d has left this process", wire.ErrWrongJournal, j.Node, j.Epoch)
+		}
+		c.held[i].From = j.From
 	}
 	if err := c.w.json(wire.Head, wire.Answer{Version: wire.Version, Journals: c.held, Session: session}); err != nil {
 		return err

@@ -3,7 +3,6 @@ package ingester
 import (
 	"context"
 	"errors"
-	"math"
 
 	"github.com/shaledb/shale/internal/api/peer"
 	"github.com/shaledb/shale/internal/app/deletions"
@@ -50,7 +49,7 @@ func (h *heldPartition) Journal() wire.Journal {
 		open = open || number == h.number && p == h.p
 	})
 	if !open { // its rows may have gone before the asker has pinned them
-		j.From, j.Ready = math.MaxInt64, false
+		j.Ready = false
 	}
 	return j
 }

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/shaledb/shale/internal/api/peer"
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/model/worldtest"
@@ -402,6 +404,58 @@ func (l lagging) Journal() wire.Journal {
 	j := l.partition.Journal()
 	j.To -= l.by
 	return j
+}
+
+// leaving is a partition that is away when it is asked for its journal the third time: a holder is asked for
+// its state, finds the partition, and has pinned its rows then.
+type leaving struct {
+	*partition
+	asked *atomic.Int32
+}
+
+func (l leaving) Journal() wire.Journal {
+	j := l.partition.Journal()
+	if l.asked.Add(1) == 3 {
+		j.From, j.Ready = math.MaxInt64, false
+	}
+	return j
+}
+
+// TestLeaves: a query whose partition leaves while its rows are pinned asks again.
+func TestLeaves(t *testing.T) {
+	p := leaving{openPartition(t, "p0"), new(atomic.Int32)}
+	defer p.head.Close()
+	server := httptest.NewServer(peer.New(peer.Options{Partitions: func() []peer.Partition { return []peer.Partition{p} }}))
+	defer server.Close()
+	s := setup{options: remote.Options{Peers: []string{server.Listener.Addr().String()}}}
+	if err := s.over(t.Context(), &log{of: []remote.Progress{{Node: "p0", Epoch: 3, End: p.head.Applied()}}}, nil); err != nil {
+		t.Error(err)
+	}
+	if n := p.asked.Load(); n < 6 {
+		t.Errorf("the partition was asked for its journal %d times", n)
+	}
+}
+
+// TestGapIsCountedOnce: a query that asks again and again for a holder is one refusal.
+func TestGapIsCountedOnce(t *testing.T) {
+	s, reg := manyRows(t), prometheus.NewPedanticRegistry()
+	of := append(s.progress(0), remote.Progress{Node: "p9", Epoch: 3, Covered: 10, End: 12})
+	if err := s.over(t.Context(), &log{of: of}, func(o *remote.Options) { o.Registerer = reg }); err == nil {
+		t.Fatal("a journal without a holder was not missed")
+	}
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == "shale_query_gaps_total" {
+			if n := f.Metric[0].GetCounter().GetValue(); n != 1 {
+				t.Errorf("one query counts as %v refusals", n)
+			}
+			return
+		}
+	}
+	t.Error("the query was not counted")
 }
 
 // TestOverloaded fills a holder with open streams.
