@@ -133,6 +133,8 @@ type Gap struct {
 	Why string
 	// moves says that no peer has failed.
 	moves bool
+	// reason is how metrics name it.
+	reason string
 }
 
 // Error names the journal and the numbers.
@@ -240,7 +242,6 @@ func (s *Source) require(ctx context.Context, p *plan, need map[journalID]wire.N
 		gap = s.withoutHolder(p.progress, best, unheard)
 	}
 	if gap != nil {
-		s.metrics.gaps.WithLabelValues("no_holder").Inc()
 		return gap
 	}
 	for _, x := range p.progress {
@@ -263,7 +264,7 @@ func (s *Source) withoutHolder(progress []Progress, best map[journalID]*wire.Jou
 		if best[journalID{x.Node, x.Epoch}] != nil || x.Unknown == nil && x.Covered >= x.End {
 			continue
 		}
-		g := &Gap{Node: x.Node, Epoch: x.Epoch, From: x.Covered + 1, To: x.End, moves: unheard == nil}
+		g := &Gap{Node: x.Node, Epoch: x.Epoch, From: x.Covered + 1, To: x.End, moves: unheard == nil, reason: "no_holder"}
 		if why := errors.Join(x.Unknown, unheard); why != nil {
 			g.Why = strings.ReplaceAll(why.Error(), "\n", "; ")
 		}
@@ -290,14 +291,13 @@ func (s *Source) check(ctx context.Context, held []wire.Journal, p *plan) error 
 		var gap *Gap
 		for _, j := range held {
 			if c := covered[journalID{j.Node, j.Epoch}]; j.From > c+1 {
-				gap = &Gap{Node: j.Node, Epoch: j.Epoch, From: c + 1, To: j.From - 1}
+				gap = &Gap{Node: j.Node, Epoch: j.Epoch, From: c + 1, To: j.From - 1, reason: "not_covered"}
 			}
 		}
 		if gap == nil {
 			return nil
 		}
 		if again == 1 {
-			s.metrics.gaps.WithLabelValues("not_covered").Inc()
 			return gap
 		}
 		var err error

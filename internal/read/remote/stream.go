@@ -41,6 +41,16 @@ const attempts = 2
 
 // open asks the holders of all journals, and returns their answers once all have pinned what they return.
 func (s *Source) open(ctx context.Context, path string, of *wire.Request, req *model.Request) ([]*stream, error) {
+	streams, err := s.openAgain(ctx, path, of, req)
+	var gap *Gap
+	if errors.As(err, &gap) {
+		s.metrics.gaps.WithLabelValues(gap.reason).Inc()
+	}
+	return streams, err
+}
+
+// openAgain asks until there is an answer, or no use in asking.
+func (s *Source) openAgain(ctx context.Context, path string, of *wire.Request, req *model.Request) ([]*stream, error) {
 	failed := map[string]error{}
 	began := time.Now()
 	var deletions []Deletion
