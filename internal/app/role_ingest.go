@@ -80,7 +80,7 @@ func openIngest(ctx context.Context, n *node) (_ role, err error) {
 		return nil, err
 	}
 	r.owner = ingest.Own(ingest.OwnerOptions{
-		Unlabelled: ingester.Forget(r.state, epoch), Of: r.options(split), Moves: len(partitions) == 0, Metrics: ingest.NewOwnerMetrics(n.registry), Logger: n.log,
+		Unlabelled: ingester.Forget(r.state, epoch), Of: r.options(split), Moves: len(partitions) == 0, Metrics: ingest.NewOwnerMetrics(n.registry), Readers: kafka.NewReaderMetrics(n.registry), Logger: n.log,
 	})
 	r.owner.Hold(partitions...)
 	buffered := func() (n int64) {
@@ -137,7 +137,6 @@ func headFolderOf(epoch uint64, partition int32) string {
 // options returns what makes the options of partitions, each of which has an equal share of the memory.
 func (r *ingestRole) options(split budget) func(int32, int) ingest.Options {
 	n, c := r.n, r.n.config
-	readers := kafka.NewReaderMetrics(n.registry)
 	apart := n.where.Kind != location.Folder || !liesIn(n.where.Dir, n.dataDir)
 	epoch := topics.Latest(n.epochs).Number
 	connection := c.Kafka.Connection()
@@ -145,7 +144,7 @@ func (r *ingestRole) options(split budget) func(int32, int) ingest.Options {
 	return func(partition int32, shares int) ingest.Options {
 		partitions := int64(shares)
 		return ingest.Options{
-			Connection: connection, Epochs: n.epochs, Metrics: readers,
+			Connection: connection, Epochs: n.epochs,
 			// One response is being read while another one waits.
 			ReadBytes:    int32(min(max(split.journal/partitions/2, 64<<10), 4<<20)),
 			LabelRefresh: c.Roles.LabelRefresh, ShipEvery: c.Roles.ShipEvery, Bucket: n.bucket, Catalog: r.catalog, Room: n.disk.Room, Logger: n.log,

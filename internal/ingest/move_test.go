@@ -202,6 +202,35 @@ func TestSuccessorHasAll(t *testing.T) {
 	}
 }
 
+// TestComesBackLate: a partition that another process has shipped meanwhile is opened again at once, and does
+// not fail at its next ship.
+func TestComesBackLate(t *testing.T) {
+	r := newRig(t, 1)
+	late := func(o *Options) { o.ShipEvery = time.Hour }
+	before, next := r.mover(nil, late), r.mover(nil, late)
+	before.Hold(0)
+	r.waitFor("the partition", func() bool { return stateOf(before, 0) == Ready })
+	var p *Partition
+	before.Each(func(_ int32, of *Partition, _ State, _ error) { p = of })
+	p.Lose()
+	r.log.append(0, sample("t", 0, 1, time.Now().UnixNano(), 1), true)
+	next.Hold(0)
+	r.waitFor("the ship of the next owner", func() bool { return r.succeeded(p) })
+	before.Hold(0)
+	r.waitFor("another life", func() bool {
+		var life string
+		before.Each(func(_ int32, of *Partition, _ State, err error) {
+			if of != nil {
+				life = of.Life()
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		})
+		return life != "" && life != p.Life() && before.Ready() == nil
+	})
+}
+
 // TestLostMerges: rows that a lost partition cannot ship do not keep its head from merging.
 func TestLostMerges(t *testing.T) {
 	r := newRig(t, 1)

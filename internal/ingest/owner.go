@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/shaledb/shale/internal/journal/kafka"
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/store/catalog"
 	"github.com/shaledb/shale/internal/store/topics"
@@ -19,7 +20,7 @@ import (
 // OwnerOptions configure an Owner.
 type OwnerOptions struct {
 	// Of returns the options of a partition that has one of so many shares of the memory. Partition, Life,
-	// AllLabels, Ahead and ShipFirst are set here.
+	// AllLabels, Ahead, ShipFirst and Metrics are set here.
 	Of func(partition int32, shares int) Options
 	// Moves says that other processes may get the partitions, and look for the ships of this one.
 	Moves bool
@@ -30,6 +31,8 @@ type OwnerOptions struct {
 	// Idle is how long the next owner of a partition that has no rows may take to begin (1 min).
 	Idle    time.Duration
 	Metrics *OwnerMetrics
+	// Readers are the metrics of the readers; nil: there are none.
+	Readers *kafka.ReaderMetrics
 	Logger  *slog.Logger
 }
 
@@ -222,8 +225,9 @@ func (w *Owner) run(x *owned) {
 		}
 		var unlabelled *UnlabelledError
 		// The labels may be in older blocks than those that were read, or writers send them again.
-		allLabels = errors.As(err, &unlabelled)
-		if allLabels && w.o.Unlabelled != nil {
+		missing := errors.As(err, &unlabelled)
+		allLabels = missing || allLabels && !progress // it may not have opened
+		if missing && w.o.Unlabelled != nil {
 			w.o.Unlabelled(x.number, unlabelled.Offset)
 		}
 		if progress {
@@ -252,6 +256,7 @@ func (w *Owner) goesOn(x *owned) bool {
 		return true
 	}
 	delete(w.all, x.number)
+	w.o.Readers.Forget(x.number)
 	w.shares.resize(len(w.all))
 	return false
 }
@@ -262,6 +267,7 @@ func (w *Owner) life(ctx context.Context, end context.CancelCauseFunc, x *owned,
 	x.begin(end, w.shares.now())
 	o := w.o.Of(x.number, x.shares)
 	o.Partition, o.Life, o.AllLabels, o.Ahead, o.ShipFirst = x.number, rand.Text(), allLabels, allLabels, w.o.Moves
+	o.Metrics = w.o.Readers
 	p, err := Open(ctx, o)
 	if err != nil {
 		return false, err
@@ -343,7 +349,11 @@ func (x *owned) resume() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.held = true
-	if x.p != nil {
+	switch {
+	case x.p == nil:
+	case x.p.succeeded(): // no ship of this life would be taken
+		x.close(errLeft)
+	default:
 		x.p.Resume()
 	}
 }

@@ -78,5 +78,14 @@ func NewReaderMetrics(reg prometheus.Registerer) *ReaderMetrics {
 	}
 }
 
+// Forget removes what a partition is like now, once another process has it. What was counted stays.
+func (m *ReaderMetrics) Forget(partition int32) {
+	if m != nil {
+		for _, v := range []*prometheus.GaugeVec{m.lag, m.answered, m.failed} {
+			v.DeleteLabelValues(name(partition))
+		}
+	}
+}
+
 // name is the value of the label of a partition.
 func name(partition int32) string { return strconv.Itoa(int(partition)) }
