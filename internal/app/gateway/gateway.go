@@ -145,7 +145,7 @@ func (g *Gateway) told(key string, value []byte, _ int64) {
 		g.series.forget(r.Partition)
 		g.announcer.Forget(r.Partition.Epoch, uint32(r.Partition.Number))
 	case *state.Series:
-		g.series.take(r)
+		g.series.take(r, time.Now())
 	}
 }
 
@@ -189,7 +189,7 @@ func (g *Gateway) advance(ctx context.Context) {
 }
 
 // watch asks the bucket whether another topic takes writes now. What this gateway would still append would be
-// read by no one.
+// read by no one. It also drops old counts of series.
 func (g *Gateway) watch(ctx context.Context) {
 	tick := time.NewTicker(g.o.EpochEvery)
 	defer tick.Stop()
@@ -199,6 +199,7 @@ func (g *Gateway) watch(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
+		g.series.expire(time.Now())
 		next, err := topics.Next(ctx, g.o.Bucket, g.o.Epoch.Number)
 		switch {
 		case ctx.Err() != nil:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
@@ -23,12 +24,21 @@ type series struct {
 	announcer *known.Announcer
 
 	mu     sync.RWMutex
-	of     map[int32]*state.Series
+	of     map[int32]counted
 	active map[string]int64 // of all partitions
 }
 
+// counted is a count of a partition.
+type counted struct {
+	*state.Series
+	at time.Time // when it came
+}
+
+// countAge is for how long a count holds. Ingesters repeat it each minute; without them, nothing is known.
+const countAge = 5 * time.Minute
+
 func newSeries(o *Options, announcer *known.Announcer) *series {
-	s := &series{epoch: o.Epoch, most: o.SeriesOf, announcer: announcer, of: map[int32]*state.Series{}, active: map[string]int64{}}
+	s := &series{epoch: o.Epoch, most: o.SeriesOf, announcer: announcer, of: map[int32]counted{}, active: map[string]int64{}}
 	promauto.With(o.Registerer).NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "shale_gateway_counted_series", Help: "Active series of all tenants, as ingesters have counted them some seconds ago.",
 	}, func() (n float64) {
@@ -43,18 +53,29 @@ func newSeries(o *Options, announcer *known.Announcer) *series {
 }
 
 // take takes the numbers of a partition.
-func (s *series) take(now *state.Series) {
-	at := now.Partition.Number
-	if now.Partition.Epoch != s.epoch.Number || at >= s.epoch.Partitions {
+func (s *series) take(r *state.Series, now time.Time) {
+	number := r.Partition.Number
+	if r.Partition.Epoch != s.epoch.Number || number >= s.epoch.Partitions {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.drop(at)
-	for tenant, n := range now.Active {
+	s.drop(number)
+	for tenant, n := range r.Active {
 		s.active[tenant] += n
 	}
-	s.of[at] = now
+	s.of[number] = counted{r, now}
+}
+
+// expire drops the counts that were not repeated.
+func (s *series) expire(now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for number, c := range s.of {
+		if now.Sub(c.at) > countAge {
+			s.drop(number)
+		}
+	}
 }
 
 // forget drops the numbers of a partition that lacks labels. It is not counted while it does, and the labels
@@ -70,8 +91,8 @@ func (s *series) forget(p state.Partition) {
 
 // drop drops the numbers of a partition. mu must be held.
 func (s *series) drop(partition int32) {
-	before := s.of[partition]
-	if before == nil {
+	before, ok := s.of[partition]
+	if !ok {
 		return
 	}
 	for tenant, n := range before.Active {
@@ -114,9 +135,9 @@ func (s *series) Over(_ context.Context, b *model.Batch, over func(label int)) e
 
 // mayBeKnown reports whether an ingester may know a series. mu must be held.
 func (s *series) mayBeKnown(tenant string, k model.Key) bool {
-	of := s.of[topics.PartitionOf(k, s.epoch.Partitions)]
-	if of == nil {
-		return true // no ingester has counted it yet
+	of, ok := s.of[topics.PartitionOf(k, s.epoch.Partitions)]
+	if !ok {
+		return true // no ingester has counted it lately
 	}
 	if of.Active[tenant] == 0 {
 		return of.More

@@ -44,8 +44,9 @@ func TestSeries(t *testing.T) {
 	}
 	f := state.NewFilter(4)
 	f.Add(key(1).Lo)
+	now := time.Now()
 	count := func(epoch uint64, partition int32, n int64) {
-		s.take(&state.Series{Partition: state.Partition{Epoch: epoch, Number: partition}, Active: map[string]int64{"t": n}, Known: map[string]state.Filter{"t": f}})
+		s.take(&state.Series{Partition: state.Partition{Epoch: epoch, Number: partition}, Active: map[string]int64{"t": n}, Known: map[string]state.Filter{"t": f}}, now)
 	}
 	count(2, 0, 100) // another epoch
 	count(1, 0, 3)
@@ -74,5 +75,15 @@ func TestSeries(t *testing.T) {
 	}
 	if s.active["t"] != 4 {
 		t.Errorf("%d series are active", s.active["t"])
+	}
+	now = now.Add(countAge)
+	count(1, 0, 4)
+	s.expire(now)
+	if all := refused(key(9), other); len(all) != 2 {
+		t.Errorf("%v are refused by counts of the last minutes", all)
+	}
+	s.expire(now.Add(time.Second))
+	if all := refused(key(9), other); len(all) != 1 || all[0] != key(9) {
+		t.Errorf("%v are refused, expected that of the partition that is still counted", all)
 	}
 }
