@@ -133,9 +133,7 @@ func (d *Deletions) room(tenant string) error {
 
 // Processed reports whether no row that a deletion hides is left.
 func (d *Deletions) Processed(r *catalog.Requested) bool {
-	return r.Left == 0 && r.Due(time.Now().UnixNano()) && !slices.ContainsFunc(r.Fences, func(f catalog.Fence) bool {
-		return d.o.Catalog.Covered(f.Node, f.Epoch).To < f.Seq
-	})
+	return r.Left == 0 && r.Due(time.Now().UnixNano()) && d.o.Catalog.Passed(r.Deletion)
 }
 
 // The reasons for which a deletion cannot be cancelled.

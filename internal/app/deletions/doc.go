@@ -36,6 +36,9 @@
 // that has rows of both sides knows the deletion, and keeps them apart or drops what is deleted. A block gets
 // its generation from fences and its own offsets, not from when the shipper heard of a deletion.
 //
+// The record of a deletion stays until ships cover its order in all partitions, also if it was cancelled. An
+// order whose record is unknown is carried out as decided: a deletion would come back that was cancelled.
+//
 // A process that stops between the steps leaves an order without effect, or a decision that the next ship
 // carries out; the client was not answered. One that sleeps before step 2 finds the request given up.
 //

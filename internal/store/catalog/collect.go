@@ -22,8 +22,8 @@ type CollectOptions struct {
 	// DeletionGrace is how long a deletion stays that no visible block needs. It must be longer than any merge
 	// takes.
 	DeletionGrace time.Duration
-	// Holds reports whether rows that a deletion hides may still be on their way to the bucket. Nil: those of a
-	// deletion with fences may.
+	// Holds reports whether rows that a deletion hides, or its orders, may still be on their way to the bucket.
+	// Nil: those of a deletion with fences may.
 	Holds func(d *Deletion) bool
 }
 

@@ -1,5 +1,7 @@
 package catalog
 
+import "slices"
+
 // Coverage says up to which batch a ship has taken the rows of a journal to the bucket.
 type Coverage struct {
 	Node string
@@ -33,6 +35,13 @@ func (v *Coverage) journal() journal { return journal{v.Node, v.Epoch} }
 // Covered returns what the last ship of a journal covers. To is 0 if there is none.
 func (c *Catalog) Covered(node string, epoch uint64) Coverage {
 	return c.Progress(node, epoch).Coverage
+}
+
+// Passed reports whether ships cover all fences of a deletion, so that none of its orders is read again.
+func (c *Catalog) Passed(d *Deletion) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !slices.ContainsFunc(d.Fences, func(f Fence) bool { return c.progress(journal{f.Node, f.Epoch}).To < f.Seq })
 }
 
 // Progress says how far a journal is shipped, and by what.

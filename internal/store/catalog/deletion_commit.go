@@ -190,9 +190,10 @@ func (c *Catalog) CacheGeneration() string {
 	return fmt.Sprintf("%d-%d", c.maxGeneration, last)
 }
 
-// collectDeletions deletes the records of deletions that were committed before a time and concern no visible
-// block nor row on its way, or were cancelled, and then the cancellations of collected ones. The greatest
-// generation stays, so that it is never assigned twice.
+// collectDeletions deletes the records of deletions that were committed before a time and concern no row on
+// its way nor visible block, unless they were cancelled, and then the cancellations of collected ones. A
+// cancelled one stays as long as an order of it may be read: without its record, its decision would be
+// carried out. The greatest generation stays, so that it is never assigned twice.
 func (c *Catalog) collectDeletions(ctx context.Context, before int64, holds func(*Deletion) bool, done *Collected) error {
 	if holds == nil {
 		holds = func(d *Deletion) bool { return len(d.Fences) > 0 }
@@ -206,7 +207,7 @@ func (c *Catalog) collectDeletions(ctx context.Context, before int64, holds func
 		if i == len(all)-1 || d.Committed > before || !d.Due(before+int64(time.Second)) && !cancelled[d.Generation] {
 			continue
 		}
-		if cancelled[d.Generation] || !holds(d) && !slices.ContainsFunc(blocks, func(b Block) bool { return d.Concerns(&b) }) {
+		if !holds(d) && (cancelled[d.Generation] || !slices.ContainsFunc(blocks, func(b Block) bool { return d.Concerns(&b) })) {
 			c.mu.Lock()
 			old = append(old, c.records[deletionID(d.Generation)])
 			c.mu.Unlock()

@@ -124,8 +124,20 @@ func TestCancel(t *testing.T) {
 		t.Fatal(d.Generation, err)
 	}
 	now += 50
+	held := CollectOptions{DeletionGrace: 10, Holds: func(d *Deletion) bool { return !c.Passed(d) }}
+	for range 2 {
+		if done, err := c.Collect(ctx, held); err != nil || done.Deletions > 0 {
+			t.Fatalf("orders are still to be read, and without the record they would count: %+v, %v", done, err)
+		}
+	}
+	if d, err := open(t, b, nil).Delete(ctx, fenced("s", 10)); err != nil || d.Generation != 2 {
+		t.Fatal("the cancelled request is made once more", d.Generation, err)
+	}
+	if _, err := c.Ship(ctx, Ship{Covered: []Coverage{{Node: "n1", From: c.Covered("n1", 0).To + 1, To: 10}}}, nil); err != nil {
+		t.Fatal(err)
+	}
 	for range 2 { // the cancellation after its deletion
-		if _, err := c.Collect(ctx, CollectOptions{DeletionGrace: 10, Holds: nothing}); err != nil {
+		if _, err := c.Collect(ctx, held); err != nil {
 			t.Fatal(err)
 		}
 	}
