@@ -47,7 +47,7 @@ func TestNeighbours(t *testing.T) {
 	url := "http://" + srv.HTTP
 	var table, log bytes.Buffer
 	err = Run(t.Context(), Options{
-		URL: url, Tenants: 49, Rounds: 1, Phase: 2 * time.Second, Ways: Ways(), Log: &log,
+		URL: url, Tenants: 49, Rounds: 1, Phase: 3 * time.Second, Ways: Ways(), Log: &log,
 		Misbehave: func(ctx context.Context, w *Way) (map[int]int, error) { return w.Misbehave(ctx, url), nil },
 	}, &table)
 	if err != nil {
