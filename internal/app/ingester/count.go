@@ -2,7 +2,12 @@ package ingester
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"encoding/base64"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/shaledb/shale/internal/ingest"
@@ -16,9 +21,11 @@ const (
 	countEvery = 10 * time.Second
 	// repeatEvery is after how many counts one is sent again that has not changed.
 	repeatEvery = 6
-	// mostTenants and mostKnown bound a record. Of a tenant that is left out, gateways limit nothing.
+	// mostTenants, mostNames and mostBytes bound a record, the tenants in it, and all of it. Of a tenant that is
+	// left out, or has no filter, gateways limit nothing.
 	mostTenants = 10_000
-	mostKnown   = 512 << 10
+	mostNames   = 512 << 10
+	mostBytes   = 1<<20 - 1<<10
 )
 
 // Count tells gateways how many active series tenants have in the partitions of this process, until ctx ends.
@@ -53,25 +60,42 @@ func Count(ctx context.Context, owner *ingest.Owner, to *kafka.State, epoch *top
 // countOf counts the series of a partition.
 func countOf(p *ingest.Partition, number int32, epoch *topics.Epoch, most func(tenant string) int64) *state.Series {
 	h := p.Head()
-	r := &state.Series{Partition: state.Partition{Epoch: epoch.Number, Number: number}, Active: map[string]int64{}}
-	known := 0
-	for tenant, n := range h.ActiveByTenant() {
-		if len(r.Active) == mostTenants {
-			r.More = true
+	r := record(h.ActiveByTenant(), state.Partition{Epoch: epoch.Number, Number: number}, epoch.Partitions, most)
+	add := make(map[string]func(uint64), len(r.Known))
+	for tenant, f := range r.Known {
+		add[tenant] = f.Add
+	}
+	h.EachActive(add)
+	return r
+}
+
+// record returns the record of a partition with empty filters. If not all has room, the tenants with most
+// series are counted, and the smallest filters are there. The same series make the same record.
+func record(active map[string]int64, p state.Partition, partitions int32, most func(tenant string) int64) *state.Series {
+	r := &state.Series{Partition: p, Active: map[string]int64{}, Known: map[string]state.Filter{}}
+	tenants := slices.SortedFunc(maps.Keys(active), func(a, b string) int {
+		return cmp.Or(cmp.Compare(active[b], active[a]), strings.Compare(a, b))
+	})
+	used := 0
+	for i, tenant := range tenants {
+		used += len(tenant) + len(`"":2147483647,`)
+		if i == mostTenants || used > mostNames {
+			r.More, tenants = true, tenants[:i]
 			break
 		}
-		r.Active[tenant] = n
+		r.Active[tenant] = active[tenant]
+	}
+	for _, tenant := range slices.Backward(tenants) {
+		n := active[tenant]
 		// Keys are spread evenly, so that other partitions have about as many.
-		if limit := most(tenant); limit > 0 && n*int64(epoch.Partitions) > limit/2 {
-			f := state.NewFilter(2 * n)
-			if known += len(f); f == nil || known > mostKnown {
-				continue
-			}
-			h.EachActive(tenant, f.Add)
-			if r.Known == nil {
-				r.Known = map[string]state.Filter{}
-			}
+		if limit := most(tenant); limit <= 0 || n*int64(partitions) <= limit/2 {
+			continue
+		}
+		f := state.NewFilter(2 * n)
+		size := len(tenant) + len(`"":"",`) + base64.StdEncoding.EncodedLen(len(f))
+		if f != nil && used+size <= mostBytes {
 			r.Known[tenant] = f
+			used += size
 		}
 	}
 	return r

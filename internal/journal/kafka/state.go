@@ -27,6 +27,8 @@ const (
 	stateMessage = 1 << 20
 	// stateQueue bounds the records that wait for Kafka.
 	stateQueue = 256
+	// stateBytes bounds their memory.
+	stateBytes = 32 << 20
 	// stateDeliver is after how long a record that Kafka does not take is given up. A newer one follows.
 	stateDeliver = 10 * time.Second
 )
@@ -116,6 +118,7 @@ func OpenState(o StateOptions) (*State, error) {
 	options := []kgo.Opt{
 		kgo.DefaultProduceTopic(name),
 		kgo.MaxBufferedRecords(stateQueue),
+		kgo.MaxBufferedBytes(stateBytes),
 		kgo.ProducerBatchMaxBytes(stateMessage + recordOverhead),
 		kgo.RecordDeliveryTimeout(stateDeliver),
 	}

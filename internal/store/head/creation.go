@@ -121,10 +121,17 @@ func (h *Head) ActiveByTenant() map[string]int64 {
 	return all
 }
 
-// EachActive calls fn as [known.Set.EachKey] does.
-func (h *Head) EachActive(tenant string, fn func(lo uint64)) {
-	if id, ok := h.tenants.find(tenant); ok {
-		h.known.EachKey(id, fn)
+// EachActive calls what is given for tenants as [known.Set.EachKey] does, in one pass over all series.
+func (h *Head) EachActive(of map[string]func(lo uint64)) {
+	var byID []func(lo uint64)
+	for tenant, fn := range of {
+		if id, ok := h.tenants.find(tenant); ok {
+			byID = append(byID, make([]func(uint64), max(0, int(id)+1-len(byID)))...)
+			byID[id] = fn
+		}
+	}
+	if len(byID) > 0 {
+		h.known.EachKey(byID)
 	}
 }
 

@@ -105,26 +105,29 @@ func (k *Set) drop(gone func(tenant uint16, lo uint64) bool, signalOf func(tenan
 	return dropped
 }
 
-// EachKey calls fn with the lower half of the key of each series of a tenant. A slot of a head does not tell
-// the signal of its series, so that fn is called for both: one half of the two is that of no series. A closed
-// set has no series.
-func (k *Set) EachKey(tenant uint16, fn func(lo uint64)) {
+// EachKey calls of[tenant], unless it is nil, with the lower half of the key of each series. A slot of a head
+// does not tell the signal of its series, so that it is called for both: one half of the two is that of no
+// series. A closed set has no series.
+func (k *Set) EachKey(of []func(lo uint64)) {
 	for i := range k.shards {
 		s := &k.shards[i]
 		s.writer.Lock()
 		if s.table != nil {
-			s.table.eachKey(tenant, fn)
+			s.table.eachKey(of)
 		}
 		s.writer.Unlock()
 	}
 }
 
-func (t *table) eachKey(tenant uint16, fn func(lo uint64)) {
+func (t *table) eachKey(of []func(lo uint64)) {
 	for at := range t.slots {
-		if atomic.LoadUint64(&t.slots[at]) != 0 && t.tenants[at] == tenant {
+		if atomic.LoadUint64(&t.slots[at]) == 0 {
+			continue
+		}
+		if tenant := t.tenants[at]; int(tenant) < len(of) && of[tenant] != nil {
 			fp := t.fingerprint(at)
-			fn(keyLo(fp, tenant, model.Metrics))
-			fn(keyLo(fp, tenant, model.Logs))
+			of[tenant](keyLo(fp, tenant, model.Metrics))
+			of[tenant](keyLo(fp, tenant, model.Logs))
 		}
 	}
 }

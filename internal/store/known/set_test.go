@@ -284,7 +284,7 @@ func TestKnownClosesWhileKeysAreRead(t *testing.T) {
 		var reading sync.WaitGroup
 		reading.Go(func() {
 			for range 20 {
-				k.EachKey(1, func(uint64) { n++; begin.Do(func() { close(began) }) })
+				k.EachKey([]func(uint64){1: func(uint64) { n++; begin.Do(func() { close(began) }) }})
 			}
 		})
 		<-began
@@ -293,5 +293,27 @@ func TestKnownClosesWhileKeysAreRead(t *testing.T) {
 		if n == 0 || n > 20*2*len(keys) {
 			t.Fatalf("read %d keys", n)
 		}
+	}
+}
+
+// TestKnownEachKey: one pass reads the keys of several tenants, and none of the others.
+func TestKnownEachKey(t *testing.T) {
+	k := mustKnown(t, 1<<24)
+	keys := randomKeys(4000, 5)
+	var l Lookup
+	for i := range 4 {
+		k.InsertAll(&l, uint16(i), model.Metrics, keys[1000*i:1000*(i+1)])
+	}
+	read := [3]map[uint64]bool{1: {}, 2: {}}
+	k.EachKey([]func(uint64){1: func(lo uint64) { read[1][lo] = true }, 2: func(lo uint64) { read[2][lo] = true }})
+	for i, key := range keys {
+		if of := i / 1000; of == 1 || of == 2 {
+			if !read[of][key.Lo] {
+				t.Fatalf("key %d is not read", i)
+			}
+		}
+	}
+	if a, b := len(read[1]), len(read[2]); a != 2000 || b != 2000 {
+		t.Errorf("read %d and %d keys", a, b)
 	}
 }
