@@ -54,14 +54,16 @@ oracle-victorialogs: ## Compare QUERIES (10000) random LogQL queries over the Vi
 	cd test/logql-oracle && go test -count=1 -timeout 2h -v ./metric -run TestVictoriaLogs -victorialogs $(VICTORIALOGS) -queries $(or $(QUERIES),10000) -seed $(or $(SEED),1)
 
 # Loki, its client and VictoriaLogs take minutes to build the first time, so they are built while the first tests run. The tests with bad
-# input mostly wait, so they run at the same time; tests of ./test/e2e that mostly wait are parallel.
+# input mostly wait, so they run at the same time; tests of ./test/e2e that mostly wait are parallel. Those with
+# Kafka wait for sessions to end, and run next to the rest.
 e2e: ## Compare with real Prometheus servers, collectd, nc, logcli, VictoriaLogs and OpenTelemetry for DURATION (60s), read the blocks with Python, and kill a real Kafka.
 	@(cd test/victorialogs && go tool -n victoria-logs >/dev/null; cd ../logcli && go tool -n logcli >/dev/null && go tool -n loki >/dev/null) & built=$$!; \
 	go test -tags '$(TAGS),e2e' -count=1 -timeout 20m ./test/badinput & attacked=$$!; \
 	go test -tags '$(TAGS),e2e' -count=1 -timeout 30m -parallel 4 -v ./test/e2e -duration $(DURATION); tested=$$?; \
 	wait $$built && wait $$attacked && exit $$tested
-	go test -tags '$(TAGS),e2e' -count=1 -timeout 10m ./test/reader ./bench ./bench/neighbours
-	go test -tags '$(TAGS),e2e' -count=1 -timeout 15m ./test/kafka
+	@go test -tags '$(TAGS),e2e' -count=1 -timeout 25m ./test/kafka & moved=$$!; \
+	go test -tags '$(TAGS),e2e' -count=1 -timeout 10m ./test/reader ./bench ./bench/neighbours; tested=$$?; \
+	wait $$moved && exit $$tested
 	go test -tags '$(TAGS),e2e' -count=1 -timeout 15m ./internal/memcache/advise -run TestPrediction
 
 damage: ## Damage 100 files at random, and ask 50 queries after each; make torture damages 1,000.
