@@ -9,7 +9,7 @@ import (
 	"github.com/shaledb/shale/internal/store/topics"
 )
 
-// TestAhead: a partition stops at rows whose labels are nowhere, and says so. Once writers have sent the
+// TestAhead: a partition stops at rows whose labels are nowhere, and says so once. Once writers have sent the
 // labels again, with later rows, it goes on with the rows before.
 func TestAhead(t *testing.T) {
 	r := newRig(t, 1)
@@ -23,16 +23,22 @@ func TestAhead(t *testing.T) {
 	}
 	push(0, false)
 	push(1, false)
-	var told atomic.Int64
+	var lives, told atomic.Int64
 	w := Own(OwnerOptions{
-		Of: func(p int32, _ int) Options { return r.options(c, p) },
+		Of: func(p int32, _ int) Options {
+			if lives.Add(1) == 4 { // the third has failed as the second
+				push(2, true)
+				push(3, false)
+			}
+			return r.options(c, p)
+		},
 		Unlabelled: func(partition int32, offset int64) {
 			if partition != 0 || offset != 0 {
 				t.Errorf("partition %d lacks labels at offset %d", partition, offset)
 			}
-			if told.Add(1) == 2 { // the first time, labels in the bucket are looked for
-				push(2, true)
-				push(3, false)
+			told.Add(1)
+			if n := lives.Load(); n < 2 {
+				t.Errorf("told after attempt %d, which has not looked in old blocks", n)
 			}
 		},
 	})
@@ -40,6 +46,9 @@ func TestAhead(t *testing.T) {
 	w.Hold(0)
 	r.waitFor("the way on", func() bool { return w.Ready() == nil })
 	w.Stop()
+	if told.Load() != 1 {
+		t.Errorf("told %d times", told.Load())
+	}
 	if v := r.catalog().Covered(topics.Node(0), 1); v.To != 4 {
 		t.Errorf("the bucket covers %+v", v)
 	}

@@ -24,7 +24,8 @@ type OwnerOptions struct {
 	Of func(partition int32, shares int) Options
 	// Moves says that other processes may get the partitions, and look for the ships of this one.
 	Moves bool
-	// Unlabelled is told of the first record of a partition whose labels are nowhere; nil: it is not told.
+	// Unlabelled is told of the first record of a partition whose labels are nowhere, also in old blocks, and
+	// again after some time; nil: it is not told.
 	Unlabelled func(partition int32, offset int64)
 	// Shrink is how long a process must have had few partitions before each gets a larger share (10 min).
 	Shrink time.Duration
@@ -198,7 +199,13 @@ func (w *Owner) Stop() {
 const (
 	leastPause = time.Second
 	mostPause  = time.Minute
+	// mostLabelPause is that of a partition that lacks labels: each attempt reads those of all blocks.
+	mostLabelPause = 5 * time.Minute
 )
+
+// tellEvery is after how long writers are asked again for labels that have not come. Each time, they send all
+// labels of the partition.
+const tellEvery = 10 * time.Minute
 
 // Why a life ends that could go on.
 var (
@@ -209,6 +216,7 @@ var (
 // run opens and runs a partition again and again, until it is let go.
 func (w *Owner) run(x *owned) {
 	pause, allLabels := leastPause, false
+	told, toldAt := int64(-1), time.Time{} // of which offset Unlabelled was told last
 	for w.goesOn(x) {
 		ctx, end := context.WithCancelCause(w.ctx)
 		progress, err := w.life(ctx, end, x, allLabels)
@@ -224,12 +232,13 @@ func (w *Owner) run(x *owned) {
 			continue
 		}
 		var unlabelled *UnlabelledError
-		// The labels may be in older blocks than those that were read, or writers send them again.
 		missing := errors.As(err, &unlabelled)
-		allLabels = missing || allLabels && !progress // it may not have opened
-		if missing && w.o.Unlabelled != nil {
-			w.o.Unlabelled(x.number, unlabelled.Offset)
+		if missing && allLabels && w.o.Unlabelled != nil && (unlabelled.Offset != told || time.Since(toldAt) > tellEvery) {
+			told, toldAt = unlabelled.Offset, time.Now()
+			w.o.Unlabelled(x.number, told)
 		}
+		// The labels may be in older blocks than those that were read, or writers send them again.
+		allLabels = missing || allLabels && !progress // it may not have opened
 		if progress {
 			pause = leastPause
 		}
@@ -240,7 +249,11 @@ func (w *Owner) run(x *owned) {
 		case <-time.After(pause):
 		}
 		end(nil)
-		pause = min(2*pause, mostPause)
+		most := mostPause
+		if missing {
+			most = mostLabelPause
+		}
+		pause = min(2*pause, most)
 	}
 	x.set(nil, Ended, nil)
 }
