@@ -15,9 +15,6 @@ import (
 func OpenState(c *config.Config, epoch *topics.Epoch, registry prometheus.Registerer, log *slog.Logger) (*kafka.State, error) {
 	connection := c.Kafka.Connection()
 	connection.Log = log
-	if c.Has(config.RoleGateway) { // it has one with the same metrics
-		registry = nil
-	}
 	return kafka.OpenState(kafka.StateOptions{Connection: connection, Topic: epoch.Topic, Registerer: registry, Logger: log})
 }
 

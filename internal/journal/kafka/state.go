@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -85,7 +84,7 @@ type StateOptions struct {
 	// Topic is that of the batches.
 	Topic string
 	// Take is told of each record, in their order: first of those that there are, then of those that come. It
-	// may not keep the value. An empty value ends what the key said. nil: the process reads none.
+	// may not keep the value. nil: the process reads none.
 	Take       func(key string, value []byte, offset int64)
 	Registerer prometheus.Registerer
 	Logger     *slog.Logger
@@ -106,13 +105,13 @@ type State struct {
 
 // OpenState begins to read the state topic of a topic.
 func OpenState(o StateOptions) (*State, error) {
-	f := promauto.With(o.Registerer)
+	f := func(c prometheus.CounterOpts) prometheus.Counter { return counter(o.Registerer, c) }
 	s := &State{
 		o:       o,
-		read:    f.NewCounter(prometheus.CounterOpts{Name: "shale_state_read_records_total", Help: "Records of the state topic that this process has read."}),
-		written: f.NewCounter(prometheus.CounterOpts{Name: "shale_state_written_records_total", Help: "Records that this process has written to the state topic."}),
-		failed:  f.NewCounter(prometheus.CounterOpts{Name: "shale_state_failed_records_total", Help: "Records that Kafka did not take into the state topic; newer ones follow."}),
-		refused: f.NewCounter(prometheus.CounterOpts{Name: "shale_state_oversized_records_total", Help: "Records of the state topic that are larger than this version takes, and are not used."}),
+		read:    f(prometheus.CounterOpts{Name: "shale_state_read_records_total", Help: "Records of the state topic that this process has read."}),
+		written: f(prometheus.CounterOpts{Name: "shale_state_written_records_total", Help: "Records that this process has written to the state topic."}),
+		failed:  f(prometheus.CounterOpts{Name: "shale_state_failed_records_total", Help: "Records that Kafka did not take into the state topic; newer ones follow."}),
+		refused: f(prometheus.CounterOpts{Name: "shale_state_oversized_records_total", Help: "Records of the state topic that are larger than this version takes, and are not used."}),
 	}
 	name := StateTopic(o.Topic)
 	options := []kgo.Opt{
@@ -137,6 +136,22 @@ func OpenState(o StateOptions) (*State, error) {
 		s.done.Go(func() { s.follow(ctx) })
 	}
 	return s, nil
+}
+
+// counter returns a counter that all states of a process share: its roles open one each.
+func counter(r prometheus.Registerer, o prometheus.CounterOpts) prometheus.Counter {
+	c := prometheus.NewCounter(o)
+	if r == nil {
+		return c
+	}
+	err := r.Register(c)
+	if before, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok {
+		return before.ExistingCollector.(prometheus.Counter)
+	}
+	if err != nil {
+		panic("BUG: " + err.Error())
+	}
+	return c
 }
 
 // follow reads until ctx ends.

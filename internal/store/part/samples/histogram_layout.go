@@ -1,6 +1,7 @@
 package samples
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math"
 
@@ -154,7 +155,8 @@ func flatOf(l *layout) (f flat) {
 	for schema := 9; schema < len(b); schema++ {
 		if b[schema] < 0x80 { // its last byte
 			schema += 9
-			return flat{flags: b[:1], schema: b[9:schema], spans: b[schema+16 : spans]}
+			// Clones, so that a layout does not keep its zero buckets.
+			return flat{flags: bytes.Clone(b[:1]), schema: bytes.Clone(b[9:schema]), spans: bytes.Clone(b[schema+16 : spans])}
 		}
 	}
 	return flat{}
