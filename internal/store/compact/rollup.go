@@ -160,6 +160,7 @@ func untried(blocks []catalog.Block, tried map[string]bool) (ids []string) {
 
 // rollUp makes the rollups of a block and commits them in the place of older ones.
 func (c *Compactor) rollUp(ctx context.Context, rules *Rollups, b *catalog.Block, old []string) error {
+	none := false
 	err := c.writeRollups(ctx, b, b.ID, rules.ID, func(w *rollupWriter, s *part.Series) error {
 		steps, roll, err := rules.Of(s.Labels)
 		if err != nil {
@@ -174,11 +175,14 @@ func (c *Compactor) rollUp(ctx context.Context, rules *Rollups, b *catalog.Block
 			}
 		}
 		return nil
-	}, func(made []catalog.Block) error { return c.o.Catalog.AddRollups(ctx, b.ID, old, made) })
+	}, func(made []catalog.Block) error {
+		none = len(made) == 0
+		return c.o.Catalog.AddRollups(ctx, b.ID, old, made)
+	})
 	if err != nil {
 		return fmt.Errorf("make rollups of block %s: %w", b.ID, err)
 	}
-	if !rolledBy(c.o.Catalog.State().Rollups, rules.ID)[b.ID] {
+	if none { // the catalogue may lack rollups for another reason by now
 		return c.o.Catalog.MarkUnrolled(ctx, []catalog.UnrolledBlock{{Block: b.ID, Policies: rules.ID}})
 	}
 	return nil
