@@ -23,7 +23,9 @@
 // hidden by the catalogue: a block lies on one side of each fence, and its sources say on which one. Rows of
 // ingesters are hidden by the query. It tells them the deletions of its catalogue with their fences, and they
 // must have applied the orders. So what an ingester remembers does not matter: one that lost its disk, or
-// that read the partition from after the order, hides the same.
+// that read the partition from after the order, hides the same. A query leaves out deletions that ships have
+// passed: an ingester that has applied the order returns no row from before it then. It names the last one,
+// so that lists of labels look at rows.
 //
 // A query looks for new records before it begins if it last looked more than Settle ago; the answer to the
 // client is not sent before that time is over. So each query that begins after the answer knows the deletion.

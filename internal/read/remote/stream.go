@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -59,11 +60,6 @@ func (s *Source) openAgain(ctx context.Context, path string, of *wire.Request, r
 		if deletions, err = s.o.Deletions(ctx, req.Tenant, req.Signal); err != nil {
 			return nil, fmt.Errorf("what is deleted: %w", err)
 		}
-		own := *of
-		for _, d := range deletions {
-			own.Deletions = append(own.Deletions, d.Terms)
-		}
-		of = &own
 	}
 	for try := 1; ; try++ {
 		p, err := s.choose(ctx, try > 1, failed)
@@ -77,8 +73,7 @@ func (s *Source) openAgain(ctx context.Context, path string, of *wire.Request, r
 		if err != nil {
 			return nil, err
 		}
-		p.without(deletions)
-		streams, err := s.openPlan(ctx, path, of, req, p, failed)
+		streams, err := s.openPlan(ctx, path, of, deletions, req, p, failed)
 		if err == nil {
 			return streams, nil
 		}
@@ -108,27 +103,41 @@ func isMove(err error) bool {
 	return errors.As(err, &gap) && gap.moves
 }
 
-// without adds to the needs where deletions stand in the journals. A holder must have applied their records.
-func (p *plan) without(deletions []Deletion) {
-	for _, needs := range p.needs {
+// without adds to the needs of a peer where deletions stand in the journals, and returns the terms of those
+// that the peer must know. A holder must have applied their records. Of a deletion that is covered, it holds
+// no row that counts: deletions are known for weeks, and all of them may exceed a request. But the last one
+// in a journal is named anyway: lists of labels have series without any row left, unless they know of one.
+func without(needs []wire.Need, deletions []Deletion) (terms []json.RawMessage) {
+	fences, named := make([]uint64, len(needs)), make([]bool, len(needs))
+	for _, d := range slices.Backward(deletions) {
+		needed := false
 		for i := range needs {
 			n := &needs[i]
-			for _, d := range deletions {
-				seq := d.Fence(n.Node, n.Epoch)
-				n.Fences, n.AtLeast = append(n.Fences, seq), max(n.AtLeast, seq)
-			}
+			fences[i] = d.Fence(n.Node, n.Epoch)
+			n.AtLeast = max(n.AtLeast, fences[i])
+			needed = needed || fences[i] > n.After || fences[i] > 0 && !named[i]
+		}
+		if !needed {
+			continue
+		}
+		terms = append(terms, d.Terms)
+		for i := range needs {
+			needs[i].Fences = append(needs[i].Fences, fences[i])
+			named[i] = named[i] || fences[i] > 0
 		}
 	}
+	return terms
 }
 
 // openPlan asks all at the same time. It notes peers in failed that could not be reached.
-func (s *Source) openPlan(ctx context.Context, path string, of *wire.Request, req *model.Request, p *plan, failed map[string]error) ([]*stream, error) {
+func (s *Source) openPlan(ctx context.Context, path string, of *wire.Request, deletions []Deletion, req *model.Request, p *plan, failed map[string]error) ([]*stream, error) {
 	streams, errs := make([]*stream, len(p.peers)), make([]error, len(p.peers))
 	var all sync.WaitGroup
 	for i, peer := range p.peers {
 		all.Go(func() {
 			r := *of
 			r.Journals = p.needs[peer]
+			r.Deletions = without(r.Journals, deletions)
 			streams[i], errs[i] = s.send(ctx, peer, path, &r, req)
 		})
 	}
@@ -209,7 +218,7 @@ func (s *Source) post(ctx context.Context, peer, path string, of any, req *model
 		return nil, fmt.Errorf("%w: %v", model.ErrInvalid, err)
 	}
 	if len(body) > wire.MaxRequest {
-		return nil, fmt.Errorf("%w: the selectors of the query take %d bytes, and other processes accept %d", model.ErrLimit, len(body), wire.MaxRequest)
+		return nil, fmt.Errorf("%w: the selectors of the query, and deletions that are not in the bucket yet, take %d bytes, and other processes accept %d", model.ErrLimit, len(body), wire.MaxRequest)
 	}
 	st := &stream{s: s, peer: peer, req: req}
 	st.ctx, st.cancel = context.WithCancelCause(ctx)
