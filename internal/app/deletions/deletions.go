@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -41,20 +40,36 @@ type Options struct {
 // Deletions makes deletions, and tells queries of them. It is safe for concurrent use.
 type Deletions struct {
 	o   Options
-	one sync.Mutex // held while a deletion is made: each counts the others
+	one turn // held while a deletion is made: each counts the others
 
 	made *prometheus.CounterVec
 
-	mu     sync.Mutex // held while the bucket is asked, so that one query asks for all
-	polled time.Time  // when the last question began
+	asks turn // held while the bucket is asked, so that one query asks for all
+	// polled is when the last question began, and wall the same by the wall clock: the monotonic clock stops
+	// while the machine sleeps.
+	polled, wall time.Time
 }
+
+// turn is a lock. Waiting for it ends with a context.
+type turn chan struct{}
+
+func (t turn) take(ctx context.Context) error {
+	select {
+	case t <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (t turn) give() { <-t }
 
 // New returns Deletions.
 func New(o Options) *Deletions {
 	if o.Settle <= 0 {
 		o.Settle = time.Second
 	}
-	return &Deletions{o: o, made: promauto.With(o.Registerer).NewCounterVec(prometheus.CounterOpts{
+	return &Deletions{o: o, one: make(turn, 1), asks: make(turn, 1), made: promauto.With(o.Registerer).NewCounterVec(prometheus.CounterOpts{
 		Name: "shale_deletions_made_total", Help: "Deletions that this process was told to make while roles run apart, by result: done or failed.",
 	}, []string{"result"})}
 }
@@ -76,26 +91,41 @@ func (d *Deletions) Delete(ctx context.Context, x deletion.Deletion) (request st
 	id := make([]byte, 8)
 	_, _ = rand.Read(id) // never fails
 	x.Request = hex.EncodeToString(id)
-	if err := x.Compile(d.o.Filters); err != nil {
+	if err := d.commit(ctx, x); err != nil {
 		return "", err
+	}
+	select {
+	case <-time.After(d.o.Settle + d.o.Settle/10):
+		return x.Request, nil
+	case <-ctx.Done():
+		return "", fmt.Errorf("%w: deletion %s is made, and other processes are about to notice: %w", model.ErrTransient, x.Request, ctx.Err())
+	}
+}
+
+// commit makes a deletion. Other processes do not know it yet.
+func (d *Deletions) commit(ctx context.Context, x deletion.Deletion) error {
+	if err := x.Compile(d.o.Filters); err != nil {
+		return err
 	}
 	c, err := x.Control()
 	if err != nil {
-		return "", err
+		return err
 	}
-	d.one.Lock()
-	defer d.one.Unlock()
+	if err := d.one.take(ctx); err != nil {
+		return fmt.Errorf("%w: waiting for another deletion: %w", model.ErrTransient, err)
+	}
+	defer d.one.give()
 	if err := d.room(x.Tenant); err != nil {
-		return "", err
+		return err
 	}
 	e := &d.o.Epoch
 	offsets, err := kafka.Order(ctx, d.o.Connection, e.Topic, e.ID, e.Partitions, &model.Batch{Tenant: x.Tenant, Signal: x.Signal, Control: c})
 	if err != nil {
-		return "", err
+		return err
 	}
 	// Rows that another topic has taken meanwhile would count as rows from before the deletion.
 	if next, err := topics.Next(ctx, d.o.Bucket, e.Number); err != nil || next != nil {
-		return "", errors.Join(err, fmt.Errorf("%w: another topic may take writes; repeat the deletion, once kafka.topic is set to it", model.ErrTransient))
+		return errors.Join(err, fmt.Errorf("%w: another topic may take writes; repeat the deletion, once kafka.topic is set to it", model.ErrTransient))
 	}
 	var fences []catalog.Fence
 	for p, offset := range offsets {
@@ -106,15 +136,14 @@ func (d *Deletions) Delete(ctx context.Context, x deletion.Deletion) (request st
 	decided, err := decision.Take(ctx, d.o.Bucket, x.Request, fences)
 	switch {
 	case err != nil:
-		return "", fmt.Errorf("deletion %s may be carried out, or not: %w", x.Request, err)
+		return fmt.Errorf("deletion %s may be carried out, or not: %w", x.Request, err)
 	case !slices.Equal(decided, fences):
-		return "", fmt.Errorf("deletion %s took too long and was given up: %w: repeat it", x.Request, model.ErrTransient)
+		return fmt.Errorf("deletion %s took too long and was given up: %w: repeat it", x.Request, model.ErrTransient)
 	}
 	if _, err := d.o.Catalog.Delete(ctx, catalog.Deletion{Deletion: x, Fences: fences}); err != nil {
-		return "", fmt.Errorf("deletion %s is decided, and takes effect with the next ship: %w", x.Request, err)
+		return fmt.Errorf("deletion %s is decided, and takes effect with the next ship: %w", x.Request, err)
 	}
-	time.Sleep(d.o.Settle + d.o.Settle/10)
-	return x.Request, nil
+	return nil
 }
 
 // room refuses deletions while too many of a tenant are not carried out.
@@ -145,8 +174,10 @@ var (
 // Cancel shows the rows of a deletion again. Once rows may have been dropped, that takes force, and shows
 // those that are left. Other processes notice within the time in which they list the catalogue.
 func (d *Deletions) Cancel(ctx context.Context, tenant, request string, s model.Signal, force bool) error {
-	d.one.Lock()
-	defer d.one.Unlock()
+	if err := d.one.take(ctx); err != nil {
+		return fmt.Errorf("%w: waiting for another deletion: %w", model.ErrTransient, err)
+	}
+	defer d.one.give()
 	if err := d.o.Catalog.Refresh(ctx); err != nil {
 		return err
 	}
@@ -193,15 +224,21 @@ func (d *Deletions) Hiding(ctx context.Context, tenant string, s model.Signal) (
 
 // look reads new records, unless it did less than Settle ago or nothing can be deleted.
 func (d *Deletions) look(ctx context.Context) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	if d.o.Most == 0 {
+		return nil
+	}
+	if err := d.asks.take(ctx); err != nil {
+		return err
+	}
+	defer d.asks.give()
 	began := time.Now()
-	if d.o.Most == 0 || !d.polled.IsZero() && began.Sub(d.polled) < d.o.Settle {
+	wall := began.Round(0)
+	if since := wall.Sub(d.wall); began.Sub(d.polled) < d.o.Settle && since >= 0 && since < d.o.Settle {
 		return nil
 	}
 	if err := d.o.Catalog.PollDeletions(ctx); err != nil {
 		return err
 	}
-	d.polled = began
+	d.polled, d.wall = began, wall
 	return nil
 }

@@ -29,7 +29,8 @@
 //
 // A query looks for new records before it begins if it last looked more than Settle ago; the answer to the
 // client is not sent before that time is over. So each query that begins after the answer knows the deletion.
-// This takes clocks of equal speed, within a tenth, and no equal times.
+// This takes clocks of equal speed, within a tenth, and no equal times. The monotonic clock stops while a
+// machine sleeps. So a query looks, too, if Settle has passed by the wall clock, or that was set back.
 //
 // # What is kept
 //
