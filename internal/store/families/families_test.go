@@ -141,6 +141,38 @@ func TestLikeOneMap(t *testing.T) {
 	}
 }
 
+// TestLostAck: what is told after a write whose answer was lost reaches readers that have read that write.
+func TestLostAck(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := fault.New(newBucket(t))
+		b.Add(fault.Rule{Kind: fault.LostAck, Op: fault.Put, Prefix: catalog.FamilyPrefix, Times: 1})
+		w := write(t, b)
+		defer w.kill()
+		r := OpenReader(t.Context(), ReaderOptions{Bucket: b, Limits: limits, Every: time.Second})
+		defer r.Close()
+		tell := func(family string) {
+			t.Helper()
+			if err := w.PutMetadata("t", family, model.Metadata{Type: "gauge"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		tell("a")
+		time.Sleep(saveEvery + 2*time.Second)
+		if got := content(t, r, "t"); len(got) != 1 {
+			t.Fatalf("the write was not carried out: %v", got)
+		}
+		tell("b")
+		time.Sleep(time.Minute)
+		if got := content(t, r, "t"); len(got) != 2 {
+			t.Errorf("a reader has %v", got)
+		}
+		time.Sleep(2 * tidyEvery)
+		if got := names(t, b); len(got) != 1 {
+			t.Errorf("one writer has %v", got)
+		}
+	})
+}
+
 // TestDamage: an object that cannot be read is said with answers, and neither deleted nor in the way.
 func TestDamage(t *testing.T) {
 	b := newBucket(t)

@@ -44,7 +44,8 @@ type WriterOptions struct {
 type Writer struct {
 	o       WriterOptions
 	m       *metadata.Map
-	own     object // that was written last
+	own     object // of the last attempt to write
+	stored  uint64 // the number of the last attempt that was successful; 0: none was
 	tidied  time.Time
 	stop    context.CancelFunc
 	done    sync.WaitGroup
@@ -120,18 +121,20 @@ func (w *Writer) save(ctx context.Context, always bool) error {
 	if len(all) == 0 {
 		return nil
 	}
-	next := object{w.own.writer, w.own.number + 1}
+	// Each attempt has its own number: one that has failed may have written its object, and readers read an
+	// object once. What such attempts leave, tidy deletes.
+	w.own.number++
 	data, err := encode(all, w.o.Now())
 	if err == nil {
-		err = w.o.Bucket.Put(ctx, next.name(), bytes.NewReader(data), int64(len(data)))
+		err = w.o.Bucket.Put(ctx, w.own.name(), bytes.NewReader(data), int64(len(data)))
 	}
 	if err != nil {
 		w.m.Touch()
-		return fmt.Errorf("%s: %w", next.name(), err)
+		return fmt.Errorf("%s: %w", w.own.name(), err)
 	}
 	w.written.Inc()
-	before := w.own
-	if w.own = next; before.number == 0 {
+	before := object{w.own.writer, w.stored}
+	if w.stored = w.own.number; before.number == 0 {
 		return nil
 	}
 	return w.o.Bucket.Delete(ctx, before.name())
