@@ -147,6 +147,40 @@ func TestCancel(t *testing.T) {
 	}
 }
 
+// TestMissedDeletion: a process finds a deletion that it only knows by a merge which has applied it.
+func TestMissedDeletion(t *testing.T) {
+	b := memory(t)
+	c := open(t, b, nil)
+	ship(t, c, shipped("x", 1, 9))
+	if _, err := c.Delete(ctx, fenced("r", 10)); err != nil {
+		t.Fatal(err)
+	}
+	m := shipped("m", 1, 9)
+	m.OrderLo, m.OrderHi, m.Generation = 1, 99, 1
+	merge(t, c, m, "x")
+	kept := map[string][]byte{}
+	for _, name := range []string{recordName(deletionID(1)), copyName(recordName(deletionID(1)))} {
+		data, err := b.Get(ctx, name)
+		if err == nil {
+			err = b.Delete(ctx, name)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept[name] = data
+	}
+	late := open(t, b, nil)
+	for name, data := range kept {
+		put(t, b, name, string(data))
+	}
+	if len(late.DeletionsOf("a")) > 0 {
+		t.Fatal("the listing has not missed the deletion")
+	}
+	if err := late.PollDeletions(ctx); err != nil || len(late.DeletionsOf("a")) != 1 {
+		t.Errorf("%d deletions, %v", len(late.DeletionsOf("a")), err)
+	}
+}
+
 // TestMarkClean: blocks without rows of a deletion count as done, as long as they are visible.
 func TestMarkClean(t *testing.T) {
 	b, now := memory(t), int64(1000)

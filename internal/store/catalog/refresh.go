@@ -80,10 +80,7 @@ func (c *Catalog) Poll(ctx context.Context) error {
 // PollDeletions reads the deletions that other processes have made since the last call. If there are none, it
 // makes one request. It does not find cancellations: [Catalog.Refresh] does.
 func (c *Catalog) PollDeletions(ctx context.Context) error {
-	c.mu.Lock()
-	last := c.maxGeneration
-	c.mu.Unlock()
-	found, err := c.readFrom(ctx, deletionID, last+1)
+	found, err := c.readFrom(ctx, deletionID, c.lastDeletion()+1)
 	if err != nil {
 		return fmt.Errorf("catalogue: %w", err)
 	}
@@ -92,6 +89,16 @@ func (c *Catalog) PollDeletions(ctx context.Context) error {
 	}
 	c.rememberAll(ctx, found)
 	return nil
+}
+
+// lastDeletion returns the greatest generation of which the record is known. The greatest of all is never
+// collected. maxGeneration may be greater: a listing may show a merge that knows a deletion, and not the
+// record of the deletion, which was written after its turn.
+func (c *Catalog) lastDeletion() (last uint64) {
+	for _, d := range c.view.Load().requests { // the greatest of those without a request is among them
+		last = max(last, d.Generation)
+	}
+	return last
 }
 
 // readFrom reads records with numbers without gaps, from one on.
@@ -105,18 +112,26 @@ func (c *Catalog) readFrom(ctx context.Context, id func(n uint64) string, n uint
 	}
 }
 
-// withDeletions adds to what a listing has found the deletions that it missed, if it found ships: see Poll.
+// withDeletions adds to what a listing has found the deletions that it missed, if it found ships (see Poll)
+// or what refers to a later deletion.
 func (c *Catalog) withDeletions(ctx context.Context, read []*commit) ([]*commit, error) {
-	c.mu.Lock()
-	last, ships := c.maxGeneration, false
-	c.mu.Unlock()
+	last, ships, refers := c.lastDeletion(), false, uint64(0)
 	for _, r := range read {
-		if r != nil && r.deletion != nil {
+		if r == nil {
+			continue
+		}
+		if r.deletion != nil {
 			last = max(last, r.deletion.Generation)
 		}
-		ships = ships || r != nil && r.ship > 0
+		ships = ships || r.ship > 0
+		for i := range r.blocks {
+			refers = max(refers, r.blocks[i].Generation)
+		}
+		for _, x := range r.clean {
+			refers = max(refers, x.Generation)
+		}
 	}
-	if !ships {
+	if !ships && refers <= last {
 		return read, nil
 	}
 	more, err := c.readFrom(ctx, deletionID, last+1)
