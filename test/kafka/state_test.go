@@ -58,7 +58,9 @@ func testLabelsAgain(t *testing.T, broker *Broker) {
 // has just started and at one that has never seen them.
 func testSeriesLimit(t *testing.T, broker *Broker) {
 	c := newCluster(t, broker, "series-limit", 2)
-	limit := []string{"--limits.tenant-series", "5"}
+	// So many that neither partition has less than a quarter, and lists none.
+	const most = 60
+	limit := []string{"--limits.tenant-series", fmt.Sprint(most)}
 	first, second := c.process(t, "gateway", limit...), c.process(t, "gateway", limit...)
 	ingester := c.process(t, "ingest", limit...)
 	for _, p := range []*process{first, second, ingester} {
@@ -67,7 +69,7 @@ func testSeriesLimit(t *testing.T, broker *Broker) {
 	push := func(to *process, series int) error {
 		return to.post("/api/v1/write/graphite", "text/plain", "anonymous", fmt.Appendf(nil, "probe;series=m%d 1 %d\n", series, time.Now().Unix()))
 	}
-	for i := range 5 {
+	for i := range most {
 		if err := push(first, i); err != nil {
 			t.Fatal(err)
 		}
@@ -76,13 +78,13 @@ func testSeriesLimit(t *testing.T, broker *Broker) {
 		t.Helper()
 		waitFor(t, "the count of series", func() bool {
 			_, text := p.get("/metrics")
-			return strings.Contains(text, "shale_gateway_counted_series 5\n")
+			return strings.Contains(text, fmt.Sprintf("shale_gateway_counted_series %d\n", most))
 		})
 	}
 	check := func(p *process) {
 		t.Helper()
 		counted(p)
-		for i := range 5 {
+		for i := range most {
 			if err := push(p, i); err != nil {
 				t.Errorf("a known series: %v", err)
 			}
