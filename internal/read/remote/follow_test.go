@@ -46,9 +46,11 @@ func (p *tailed) Watch(fn func(*model.Batch, func([]uint32) error), ended func()
 }
 
 // push applies lines of a stream, whose labels go along the first time.
-func (p *tailed) push(app string, labels bool, lines ...string) {
+func (p *tailed) push(app string, labels bool, lines ...string) { p.pushOf("a", app, labels, lines...) }
+
+func (p *tailed) pushOf(tenant, app string, labels bool, lines ...string) {
 	l := model.LabelsOf("app", app)
-	b := &model.Batch{Tenant: "a", Signal: model.Logs}
+	b := &model.Batch{Tenant: tenant, Signal: model.Logs}
 	for _, line := range lines {
 		b.Text.AppendBlob(now, model.KindText, model.AppendLine(nil, &model.Line{Text: []byte(line)}), 0)
 	}
@@ -164,6 +166,10 @@ func TestFollow(t *testing.T) {
 	f.wants(t, "web-1 one")
 	f.wants(t, "web-1 two")
 	f.parts[1].push("db", true, "not this")
+	f.parts[0].pushOf("b", "web-1", true, "of another tenant")
+	f.parts[1].pushOf("b", "web-2", true, "of another tenant")
+	f.parts[0].push("web-1", false, "still")
+	f.wants(t, "web-1 still")
 	f.parts[1].push("web-2", true, "three")
 	f.wants(t, "web-2 three")
 	f.parts[1].push("web-2", false, "four")
