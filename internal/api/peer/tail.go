@@ -32,8 +32,6 @@ const (
 	maxMet = 1 << 16
 	// tailPause gathers lines into frames.
 	tailPause = 50 * time.Millisecond
-	// tailPulse is how often a stream without lines says that it lives.
-	tailPulse = 5 * time.Second
 	// tailPatience is how long an asker may take for one frame.
 	tailPatience = 30 * time.Second
 )
@@ -206,7 +204,7 @@ func (t *tailing) release() {
 
 // stream writes frames.
 func (t *tailing) stream(ctx context.Context, w *answer) error {
-	pulse := time.NewTicker(tailPulse)
+	pulse := time.NewTicker(wire.TailPulse)
 	defer pulse.Stop()
 	for {
 		alive := false

@@ -151,6 +151,8 @@ func (s *Source) guard(ctx context.Context, followed map[journalID]bool) error {
 
 // follow hands on the frames of a holder.
 func (s *stream) follow(ctx context.Context, handing *sync.Mutex, fn, lost func(*model.Batch)) error {
+	// Until it is noticed that a machine has vanished, lines are missing.
+	s.patience = min(s.patience, 2*wire.TailPulse)
 	var b model.Batch
 	for {
 		kind, body, err := s.next(ctx)

@@ -29,6 +29,8 @@ type stream struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	stall  *time.Timer
+	// patience is how long the holder may send nothing.
+	patience time.Duration
 	// charged is what was taken from the quota and not given back.
 	charged int64
 }
@@ -220,9 +222,9 @@ func (s *Source) post(ctx context.Context, peer, path string, of any, req *model
 	if len(body) > wire.MaxRequest {
 		return nil, fmt.Errorf("%w: the selectors of the query, and deletions that are not in the bucket yet, take %d bytes, and other processes accept %d", model.ErrLimit, len(body), wire.MaxRequest)
 	}
-	st := &stream{s: s, peer: peer, req: req}
+	st := &stream{s: s, peer: peer, req: req, patience: s.o.Stall}
 	st.ctx, st.cancel = context.WithCancelCause(ctx)
-	st.stall = time.AfterFunc(s.o.Stall, func() { st.cancel(errStalled) })
+	st.stall = time.AfterFunc(st.patience, func() { st.cancel(errStalled) })
 	r, err := http.NewRequestWithContext(st.ctx, http.MethodPost, s.url(peer, path), bytes.NewReader(body))
 	if err != nil {
 		st.close()
@@ -262,7 +264,7 @@ func (s *stream) charge(n int64) error {
 
 // next returns the next frame.
 func (s *stream) next(ctx context.Context) (wire.Kind, []byte, error) {
-	s.stall.Reset(s.s.o.Stall)
+	s.stall.Reset(s.patience)
 	kind, body, err := s.frames.Next()
 	s.stall.Stop()
 	if err != nil {
@@ -338,7 +340,7 @@ func (s *stream) close() {
 	if s.body != nil {
 		if s.frames != nil && s.frames.Ended() && s.name == "" {
 			// Then the connection can be used again.
-			s.stall.Reset(s.s.o.Stall)
+			s.stall.Reset(s.patience)
 			_, _ = io.CopyN(io.Discard, s.body, 1)
 		}
 		s.body.Close()

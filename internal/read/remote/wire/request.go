@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/prometheus/prometheus/model/labels"
 
@@ -27,6 +28,9 @@ const (
 
 // TimeoutHeader holds for how many milliseconds an answer is worth something.
 const TimeoutHeader = "X-Shale-Timeout-Ms"
+
+// TailPulse is how often the answer to PathTail says that it lives, if it has no lines.
+const TailPulse = 5 * time.Second
 
 // MaxRequest is the most bytes of a request.
 const MaxRequest = 1 << 20
