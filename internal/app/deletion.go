@@ -260,14 +260,14 @@ func (l lineDeletions) Delete(ctx context.Context, tenant, query string, start, 
 	return err
 }
 
-func (l lineDeletions) List(tenant string) (all []loki.DeleteRequest) {
+func (l lineDeletions) List(_ context.Context, tenant string) (all []loki.DeleteRequest, err error) {
 	for _, r := range l.e.Deletions(tenant, model.Logs) {
 		all = append(all, loki.DeleteRequest{
 			ID: r.Request, Query: r.Query(), Start: r.Range.Min, End: r.Range.Max, Created: r.Committed,
 			Done: r.Total - r.Left, Total: r.Total, Processed: r.Processed,
 		})
 	}
-	return all
+	return all, nil
 }
 
 func (l lineDeletions) Cancel(ctx context.Context, tenant, id string, force bool) error {

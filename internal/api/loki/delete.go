@@ -20,7 +20,7 @@ type Deletions interface {
 	// Delete hides the lines that a query means with times from start to end, in Unix nanoseconds.
 	Delete(ctx context.Context, tenant, query string, start, end int64) error
 	// List returns the deletions of a tenant that were not cancelled, oldest first.
-	List(tenant string) []DeleteRequest
+	List(ctx context.Context, tenant string) ([]DeleteRequest, error)
 	// Cancel shows the lines again: all of them, or with force those that have not been dropped. The error is
 	// [ErrNoDeletion] or [ErrDeletionBegun], or of a class of package model.
 	Cancel(ctx context.Context, tenant, id string, force bool) error
@@ -65,7 +65,7 @@ func (h *Handler) delete(r *api.Request) (*api.Response, error) {
 	}
 	switch r.Method {
 	case http.MethodGet, http.MethodHead:
-		return h.listDeletions(tenant)
+		return h.listDeletions(r.Context(), tenant)
 	case http.MethodDelete:
 		return h.cancelDeletion(r, tenant)
 	}
@@ -168,9 +168,13 @@ type deletionEntry struct {
 	Created json.Number `json:"created_at"`
 }
 
-func (h *Handler) listDeletions(tenant string) (*api.Response, error) {
+func (h *Handler) listDeletions(ctx context.Context, tenant string) (*api.Response, error) {
+	all, err := h.o.Deletions.List(ctx, tenant)
+	if err != nil {
+		return nil, err
+	}
 	list := []deletionEntry{}
-	for _, d := range h.o.Deletions.List(tenant) {
+	for _, d := range all {
 		list = append(list, deletionEntry{
 			ID: d.ID, Start: seconds(d.Start), End: seconds(d.End), Query: d.Query, Status: d.status(), Created: seconds(d.Created),
 		})

@@ -23,7 +23,7 @@ func (f *fakeDeletions) Delete(_ context.Context, tenant, query string, start, e
 	return f.err
 }
 
-func (f *fakeDeletions) List(string) []DeleteRequest { return f.list }
+func (f *fakeDeletions) List(context.Context, string) ([]DeleteRequest, error) { return f.list, nil }
 
 func (f *fakeDeletions) Cancel(_ context.Context, tenant, id string, force bool) error {
 	f.asked = append(f.asked, fmt.Sprint("cancel ", tenant, " ", id, " ", force))

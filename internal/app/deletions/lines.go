@@ -64,8 +64,11 @@ func (l Lines) Cancel(ctx context.Context, tenant, id string, force bool) error 
 	return err
 }
 
-// List returns the deletions of a tenant.
-func (l Lines) List(tenant string) (all []loki.DeleteRequest) {
+// List returns the deletions of a tenant, also those that another process has made.
+func (l Lines) List(ctx context.Context, tenant string) (all []loki.DeleteRequest, err error) {
+	if err := l.look(ctx); err != nil {
+		return nil, err
+	}
 	for _, r := range l.o.Catalog.Requests(tenant) {
 		if r.Signal == model.Logs {
 			all = append(all, loki.DeleteRequest{
@@ -73,7 +76,7 @@ func (l Lines) List(tenant string) (all []loki.DeleteRequest) {
 			})
 		}
 	}
-	return all
+	return all, nil
 }
 
 // CacheGeneration changes with each deletion.
