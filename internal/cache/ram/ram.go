@@ -142,6 +142,11 @@ func (c *Cache) Get(ctx context.Context, k cache.Key, fetch func(context.Context
 		c.mu.Lock()
 		l, waiting := c.loads[k]
 		if !waiting {
+			// The load may have ended in between.
+			if value, ok := c.Peek(k); ok {
+				c.mu.Unlock()
+				return value, true, nil
+			}
 			l = &load{done: make(chan struct{})}
 			c.loads[k] = l
 		}
