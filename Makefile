@@ -62,8 +62,9 @@ e2e: ## Compare with real Prometheus servers, collectd, nc, logcli, VictoriaLogs
 	go test -tags '$(TAGS),e2e' -count=1 -timeout 30m -parallel 4 -v ./test/e2e -duration $(DURATION); tested=$$?; \
 	wait $$built && wait $$attacked && exit $$tested
 	@go test -tags '$(TAGS),e2e' -count=1 -timeout 25m ./test/kafka & moved=$$!; \
-	go test -tags '$(TAGS),e2e' -count=1 -timeout 10m ./test/reader ./bench ./bench/neighbours; tested=$$?; \
+	go test -tags '$(TAGS),e2e' -count=1 -timeout 10m ./test/reader ./bench; tested=$$?; \
 	wait $$moved && exit $$tested
+	go test -tags '$(TAGS),e2e' -count=1 -timeout 10m ./bench/neighbours
 	go test -tags '$(TAGS),e2e' -count=1 -timeout 15m ./internal/memcache/advise -run TestPrediction
 
 damage: ## Damage 100 files at random, and ask 50 queries after each; make torture damages 1,000.
