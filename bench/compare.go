@@ -77,7 +77,6 @@ func inTables(name, figure string) bool {
 // frontsCmd is bench fronts.
 type frontsCmd struct {
 	Front   []string        `required:"" placeholder:"NAME=URL" help:"A server of Loki's API that runs; may be repeated. Others are compared with the first."`
-	Store   string          `placeholder:"URL" help:"VictoriaLogs that all of them read, whose requests are counted."`
 	All     string          `default:"{cluster=\"load-1\"}" help:"Selector of all lines."`
 	Some    string          `default:"{cluster=\"load-1\",app=\"checkout\"}" help:"Selector of some of the lines."`
 	End     time.Time       `required:"" help:"When the newest line was sent, in RFC 3339."`
@@ -94,12 +93,12 @@ clients at one time, and whether the responses are alike:
 
     shale load logs --mb 1000 --span 168h --url http://127.0.0.1:9428/insert/loki/api/v1/push
     go run ./bench fronts --front shale=http://127.0.0.1:9480 --front other=http://127.0.0.1:3100 \
-      --store http://127.0.0.1:9428 --end 2026-11-28T12:00:00Z`
+      --end 2026-11-28T12:00:00Z`
 }
 
 // Run prints the tables.
 func (c *frontsCmd) Run(ctx context.Context, out *streams) error {
-	o := fronts.Options{Store: c.Store, All: c.All, Some: c.Some, End: c.End, Spans: c.Span, Asks: c.Asks, Clients: c.Clients, Phase: c.Phase, Log: out.stderr}
+	o := fronts.Options{All: c.All, Some: c.Some, End: c.End, Spans: c.Span, Asks: c.Asks, Clients: c.Clients, Phase: c.Phase, Log: out.stderr}
 	for _, text := range c.Front {
 		f, err := fronts.ParseFront(text)
 		if err != nil {

@@ -1,5 +1,5 @@
 // Package fronts measures servers that speak Loki's API over one and the same store: each request cold and
-// warm, many clients at a time, and the requests that the store gets for each.
+// warm, and many clients at a time.
 //
 // It owns the requests, the comparison of responses and the tables. It knows servers by their URLs only. The
 // first front's responses are what others are compared with: by their lines with times, their names, or

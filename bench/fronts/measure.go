@@ -20,9 +20,6 @@ type Front struct{ Name, URL string }
 // Options say what is measured.
 type Options struct {
 	Fronts []Front
-	// Store is the URL of the store of all fronts, whose metric vl_http_requests_total is read; empty: its
-	// requests are not counted.
-	Store string
 	// All and Some are selectors: of all lines, and of a small part of them.
 	All, Some string
 	// End is when the newest line was sent.
@@ -94,7 +91,7 @@ func (m *measurement) window(span time.Duration) (from, to time.Time) {
 
 // one measures each request alone: cold with ranges that slide, and warm with one range.
 func (m *measurement) one(ctx context.Context, out io.Writer) error {
-	fmt.Fprintln(out, "| request | front | cold p50 | p99 | warm p50 | p99 | errors | like the first | requests of the store, cold | warm |\n|"+strings.Repeat("---|", 10))
+	fmt.Fprintln(out, "| request | front | cold p50 | p99 | warm p50 | p99 | errors | like the first |\n|"+strings.Repeat("---|", 8))
 	for _, span := range m.Spans {
 		for _, r := range requests(m.All, m.Some) {
 			var colds [][2]time.Time
@@ -106,7 +103,6 @@ func (m *measurement) one(ctx context.Context, out io.Writer) error {
 			for i, f := range m.Fronts {
 				cold, warm := make([]time.Duration, 0, m.Asks), make([]time.Duration, 0, m.Asks)
 				failed, same, compared := 0, 0, 0
-				before := m.storeRequests(ctx)
 				for k, w := range colds {
 					a := ask(ctx, m.client, f, r.target(w[0], w[1]))
 					cold = append(cold, a.took)
@@ -127,7 +123,6 @@ func (m *measurement) one(ctx context.Context, out io.Writer) error {
 						}
 					}
 				}
-				between := m.storeRequests(ctx)
 				last := colds[len(colds)-1]
 				for range m.Asks {
 					a := ask(ctx, m.client, f, r.target(last[0], last[1]))
@@ -136,7 +131,6 @@ func (m *measurement) one(ctx context.Context, out io.Writer) error {
 						failed++
 					}
 				}
-				after := m.storeRequests(ctx)
 				if err := ctx.Err(); err != nil {
 					return err
 				}
@@ -144,9 +138,8 @@ func (m *measurement) one(ctx context.Context, out io.Writer) error {
 				if compared > 0 {
 					likeness = fmt.Sprintf("%d of %d", same, compared)
 				}
-				fmt.Fprintf(out, "| %s, %s | %s | %s | %s | %s | %s | %d | %s | %s | %s |\n", r.name, days(span), f.Name,
-					ms(percentile(cold, 50)), ms(percentile(cold, 99)), ms(percentile(warm, 50)), ms(percentile(warm, 99)), failed, likeness,
-					each(before, between, m.Asks), each(between, after, m.Asks))
+				fmt.Fprintf(out, "| %s, %s | %s | %s | %s | %s | %s | %d | %s |\n", r.name, days(span), f.Name,
+					ms(percentile(cold, 50)), ms(percentile(cold, 99)), ms(percentile(warm, 50)), ms(percentile(warm, 99)), failed, likeness)
 			}
 		}
 	}
@@ -202,35 +195,6 @@ func (m *measurement) many(ctx context.Context, out io.Writer) error {
 		}
 	}
 	return nil
-}
-
-// storeRequests returns how many requests for data the store has got, or -1 if that is not known.
-func (m *measurement) storeRequests(ctx context.Context) float64 {
-	if m.Store == "" {
-		return -1
-	}
-	a := ask(ctx, m.client, Front{URL: m.Store}, "/metrics")
-	if a.status != http.StatusOK {
-		return -1
-	}
-	sum := 0.0
-	for line := range strings.Lines(string(a.body)) {
-		if rest, ok := strings.CutPrefix(line, `vl_http_requests_total{path="/select/`); ok {
-			if _, value, ok := strings.Cut(rest, "} "); ok {
-				if v, err := strconv.ParseFloat(strings.TrimSpace(value), 64); err == nil {
-					sum += v
-				}
-			}
-		}
-	}
-	return sum
-}
-
-func each(before, after float64, n int) string {
-	if before < 0 || after < 0 {
-		return ""
-	}
-	return strconv.FormatFloat((after-before)/float64(n), 'f', 1, 64)
 }
 
 func percentile(all []time.Duration, p int) time.Duration {
