@@ -2,15 +2,14 @@ package app
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"fmt"
-	"os"
 
 	"github.com/shaledb/shale/internal/bill"
 	"github.com/shaledb/shale/internal/cache/memcached"
 	"github.com/shaledb/shale/internal/config"
 	"github.com/shaledb/shale/internal/memcache"
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/roots"
 )
 
 // memcachedOptions returns the options of the cache in memcached, or nil if there is to be none.
@@ -36,13 +35,9 @@ func memcachedTLS(c *config.Memcached) (*tls.Config, error) {
 	}
 	secure := &tls.Config{MinVersion: tls.VersionTLS12}
 	if c.TLSCA != "" {
-		text, err := os.ReadFile(c.TLSCA)
-		if err != nil {
-			return nil, fmt.Errorf("%w: cache.memcached-tls-ca: %v", model.ErrInvalid, err)
-		}
-		secure.RootCAs = x509.NewCertPool()
-		if !secure.RootCAs.AppendCertsFromPEM(text) {
-			return nil, fmt.Errorf("%w: cache.memcached-tls-ca: %s has no certificates in PEM", model.ErrInvalid, c.TLSCA)
+		var err error
+		if secure.RootCAs, err = roots.File(c.TLSCA); err != nil {
+			return nil, fmt.Errorf("%w: cache.memcached-tls-ca: %w", model.ErrInvalid, err)
 		}
 	}
 	if c.TLSCert != "" {

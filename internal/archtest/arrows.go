@@ -32,6 +32,7 @@ func rooms() []room {
 		{"heap", nil, "heap is a data structure; it knows no room, not even model"},
 		{"pyregexp", nil, "a pattern matches text, whatever it means"},
 		{"event", nil, "an event is a line with a form; who writes and reads it does not matter"},
+		{"roots", nil, "a file of authorities is read the same way for every server"},
 		{"filewatch", nil, "a file changes, whatever it holds"},
 		{"carbonconf", map[string]string{"filewatch": readAgain}, "a file has sections and keys; what they mean is for the rooms that obey them"},
 		{"journal", nil, "the log knows batches, not the writer or the reader"},
@@ -405,8 +406,11 @@ func arrow(f *file, to string, table []room) string {
 	return fmt.Sprintf("%s may import %s, because %s", from, r.list(), r.why)
 }
 
-// isLeaf reports whether every room may import the room: words, data structures and scanners.
-func isLeaf(room string) bool { return room == "model" || room == "heap" || room == "jsonscan" }
+// isLeaf reports whether every room may import the room: words, data structures, scanners, and files that
+// many rooms read.
+func isLeaf(room string) bool {
+	return room == "model" || room == "heap" || room == "jsonscan" || room == "roots"
+}
 
 func isSuite(room string) bool { return strings.HasSuffix(room, "test") && room != "archtest" }
 

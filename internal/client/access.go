@@ -3,12 +3,13 @@ package client
 import (
 	"bytes"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net/http"
 	"os"
 	"strings"
+
+	"github.com/shaledb/shale/internal/roots"
 )
 
 // Access is how a server lets a command in. The tags make the fields flags.
@@ -29,12 +30,9 @@ func (s *Server) Allow(a *Access) error {
 	}
 	c := &tls.Config{}
 	if a.CA != "" {
-		text, err := os.ReadFile(a.CA)
-		if err != nil {
+		var err error
+		if c.RootCAs, err = roots.File(a.CA); err != nil {
 			return fmt.Errorf("--ca-file: %w", invalid(err))
-		}
-		if c.RootCAs = x509.NewCertPool(); !c.RootCAs.AppendCertsFromPEM(text) {
-			return fmt.Errorf("--ca-file: %w", invalid(fmt.Errorf("expected certificates in PEM in %s", a.CA)))
 		}
 	}
 	if (a.Cert == "") != (a.Key == "") {

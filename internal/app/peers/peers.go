@@ -2,7 +2,6 @@ package peers
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"net"
 	"net/http"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/roots"
 )
 
 // Client returns a client of processes that speak HTTPS. caFile has their authorities in PEM; empty: those of
@@ -19,13 +19,9 @@ import (
 func Client(caFile string) (*http.Client, error) {
 	c := &tls.Config{MinVersion: tls.VersionTLS12}
 	if caFile != "" {
-		text, err := os.ReadFile(caFile)
-		if err != nil {
+		var err error
+		if c.RootCAs, err = roots.File(caFile); err != nil {
 			return nil, fmt.Errorf("%w: ingesters-tls-ca-file: %w", model.ErrInvalid, err)
-		}
-		c.RootCAs = x509.NewCertPool()
-		if !c.RootCAs.AppendCertsFromPEM(text) {
-			return nil, fmt.Errorf("%w: ingesters-tls-ca-file: %s has no certificate in PEM", model.ErrInvalid, caFile)
 		}
 	}
 	return &http.Client{Transport: &http.Transport{

@@ -3,14 +3,13 @@ package rest
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"net"
 	"net/http"
-	"os"
 	"time"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/roots"
 )
 
 // stall is how long a connection may make no progress. Requests of ships and merges have no deadline of their
@@ -48,13 +47,9 @@ func NewTransport(caFile string) (http.RoundTripper, error) {
 	if caFile == "" {
 		return observer{t}, nil
 	}
-	pem, err := os.ReadFile(caFile)
-	if err != nil {
+	var err error
+	if t.TLSClientConfig.RootCAs, err = roots.File(caFile); err != nil {
 		return nil, fmt.Errorf("bucket: %w: parameter ca-file: %w", model.ErrInvalid, err)
-	}
-	t.TLSClientConfig.RootCAs = x509.NewCertPool()
-	if !t.TLSClientConfig.RootCAs.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("bucket: %w: parameter ca-file: %s has no certificate in PEM form", model.ErrInvalid, caFile)
 	}
 	return observer{t}, nil
 }

@@ -2,7 +2,6 @@ package kafka
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -17,6 +16,7 @@ import (
 	"github.com/twmb/franz-go/pkg/sasl/scram"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/roots"
 )
 
 // Connection says how to reach the brokers. Files are read when a client is made.
@@ -160,13 +160,9 @@ func (c *Connection) client(more ...kgo.Opt) (*kgo.Client, error) {
 func (c *Connection) tls() (*tls.Config, error) {
 	t := &tls.Config{MinVersion: tls.VersionTLS12}
 	if c.CAFile != "" {
-		text, err := os.ReadFile(c.CAFile)
-		if err != nil {
+		var err error
+		if t.RootCAs, err = roots.File(c.CAFile); err != nil {
 			return nil, &SettingError{caSetting, err.Error()}
-		}
-		t.RootCAs = x509.NewCertPool()
-		if !t.RootCAs.AppendCertsFromPEM(text) {
-			return nil, &SettingError{caSetting, c.CAFile + " has no certificate in PEM"}
 		}
 	}
 	if c.CertFile != "" {

@@ -3,11 +3,9 @@ package relay
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -17,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/roots"
 	"github.com/shaledb/shale/internal/write/graphite/route"
 	"github.com/shaledb/shale/internal/write/graphite/segment"
 )
@@ -146,13 +145,9 @@ func (r *Relay) delivery(c *route.Conf) (*delivery, error) {
 	}
 	d.secure = &tls.Config{MinVersion: tls.VersionTLS12}
 	if c.CA != "" {
-		text, err := os.ReadFile(c.CA)
-		if err != nil {
+		var err error
+		if d.secure.RootCAs, err = roots.File(c.CA); err != nil {
 			return nil, fmt.Errorf("%w: DESTINATION_SSL_CA: %w", model.ErrInvalid, err)
-		}
-		d.secure.RootCAs = x509.NewCertPool()
-		if !d.secure.RootCAs.AppendCertsFromPEM(text) {
-			return nil, fmt.Errorf("%w: DESTINATION_SSL_CA: %s has no certificate in PEM", model.ErrInvalid, c.CA)
 		}
 	}
 	if r.o.Cert == "" {
