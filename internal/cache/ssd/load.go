@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"slices"
+	"sync"
 	"syscall"
 	"time"
 
@@ -65,18 +66,20 @@ func (s *Store) load() (err error) {
 	if err := s.clearIfDue(); err != nil {
 		return err
 	}
-	for i, to := range found {
-		newest := i == len(found)-1 && s.slots[to].generation.Load() > s.floor.Load()
-		entries, err := s.entries(to)
-		if err != nil {
-			entries, err = s.unsealed(to, newest)
-		}
-		if err != nil {
-			return err
-		}
-		gone = s.replay(to, entries, gone)
-		if s.open != to {
-			s.sealed = append(s.sealed, to)
+	for ahead := range slices.Chunk(found, readAhead) {
+		footers := s.footers(ahead)
+		for i, to := range ahead {
+			entries := footers[i]
+			if entries == nil {
+				newest := to == found[len(found)-1] && s.slots[to].generation.Load() > s.floor.Load()
+				if entries, err = s.unsealed(to, newest); err != nil {
+					return err
+				}
+			}
+			gone = s.replay(to, entries, gone)
+			if s.open != to {
+				s.sealed = append(s.sealed, to)
+			}
 		}
 	}
 	for _, e := range gone {
@@ -94,6 +97,30 @@ func (s *Store) load() (err error) {
 	return nil
 }
 
+// readAhead is how many segments are looked at at a time. One after the other took more than 2 s on a busy
+// disk for the 300 segments of 20 GB. A footer has about 4,000 records of 16 bytes.
+const readAhead = 32
+
+// inParallel calls do with each of the first n numbers, and returns when all calls have.
+func inParallel(n int, do func(i int)) {
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() { do(i) })
+	}
+	wg.Wait()
+}
+
+// footers returns the records of segments, nil for those without a footer that is whole.
+func (s *Store) footers(of []int) [][]located {
+	found := make([][]located, len(of))
+	inParallel(len(of), func(i int) {
+		if entries, err := s.entries(of[i]); err == nil {
+			found[i] = entries
+		}
+	})
+	return found
+}
+
 // openSegments opens the segments of the folder and returns their slots, the oldest first. It removes files
 // that hold no segment of the size that the tier has now.
 func (s *Store) openSegments() (found []int, err error) {
@@ -101,42 +128,46 @@ func (s *Store) openSegments() (found []int, err error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range names {
-		at, ok := slotOf(name)
-		if !ok {
-			continue
-		}
-		path := s.o.FS.PathJoin(s.o.Dir, name)
-		if at >= len(s.slots) {
-			if err := s.o.FS.Remove(path); err != nil {
-				return nil, err
-			}
-			continue
-		}
-		f, err := s.o.FS.OpenReadWrite(path, vfs.WriteCategoryUnspecified)
-		if err != nil {
+	names = slices.DeleteFunc(names, func(name string) bool { _, ok := slotOf(name); return !ok })
+	for ahead := range slices.Chunk(names, readAhead) {
+		slots, errs := make([]int, len(ahead)), make([]error, len(ahead))
+		inParallel(len(ahead), func(i int) { slots[i], errs[i] = s.openSegment(ahead[i]) })
+		if err := errors.Join(errs...); err != nil {
 			return nil, err
 		}
-		header := make([]byte, headerBytes)
-		var generation uint64
-		if err = readFull(f, header, 0); err == nil {
-			generation, err = parseHeader(header, uint32(s.segmentBytes))
-		}
-		if err != nil {
-			if err := errors.Join(f.Close(), s.o.FS.Remove(path)); err != nil {
-				return nil, err
-			}
-			continue
-		}
-		s.slots[at].file.Store(hold(f))
-		s.slots[at].generation.Store(generation)
-		s.generation = max(s.generation, generation)
-		found = append(found, at)
+		found = append(found, slices.DeleteFunc(slots, func(at int) bool { return at < 0 })...)
 	}
 	slices.SortFunc(found, func(a, b int) int {
 		return cmp.Compare(s.slots[a].generation.Load(), s.slots[b].generation.Load())
 	})
+	if len(found) > 0 {
+		s.generation = max(s.generation, s.slots[found[len(found)-1]].generation.Load())
+	}
 	return found, nil
+}
+
+// openSegment opens a file and returns its slot. It removes one that holds no segment, and returns -1.
+func (s *Store) openSegment(name string) (at int, err error) {
+	at, _ = slotOf(name)
+	path := s.o.FS.PathJoin(s.o.Dir, name)
+	if at >= len(s.slots) {
+		return -1, s.o.FS.Remove(path)
+	}
+	f, err := s.o.FS.OpenReadWrite(path, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return -1, err
+	}
+	header := make([]byte, headerBytes)
+	var generation uint64
+	if err = readFull(f, header, 0); err == nil {
+		generation, err = parseHeader(header, uint32(s.segmentBytes))
+	}
+	if err != nil {
+		return -1, errors.Join(f.Close(), s.o.FS.Remove(path))
+	}
+	s.slots[at].file.Store(hold(f))
+	s.slots[at].generation.Store(generation)
+	return at, nil
 }
 
 // unsealed returns the records of a segment without a footer, up to the first that is not whole. The newest
