@@ -95,17 +95,23 @@ func (s *Set) Memory(usual int64) int64 {
 	return usual
 }
 
-// SSD returns the options of the SSD on a disk, or nil.
+// SSD returns the options of the SSD on a disk, or nil. It takes pages of new blocks, since even the small
+// memory has room for all pages of some tests, and then no page is wanted twice. With memcached, that takes
+// them instead: otherwise the SSD would have all pages that memcached has, and memcached would never be
+// asked.
 func (s *Set) SSD(disk vfs.FS) *ssd.Options {
 	if !slices.Contains(s.all.names, SSD) {
 		return nil
 	}
-	return &ssd.Options{FS: disk, Dir: "/ssd", MaxBytes: ssd.MinBytes, Limits: ssd.Limits{WritesPerDay: 1000}}
+	limits := ssd.Limits{WritesPerDay: 1000, FreshPercent: 100}
+	if len(s.all.servers) > 0 {
+		limits.FreshPercent = 0
+	}
+	return &ssd.Options{FS: disk, Dir: "/ssd", MaxBytes: ssd.MinBytes, Limits: limits}
 }
 
 // Memcached returns the options of memcached, or nil. Tests wait for it longer than a server does, since
-// their bucket may be in memory. If there is an SSD, too, memcached takes pages of new blocks. Otherwise the
-// SSD would have all pages that memcached has, and memcached would never be asked for one.
+// their bucket may be in memory. It takes pages of new blocks.
 func (s *Set) Memcached() *memcached.Options {
 	if len(s.all.servers) == 0 {
 		return nil
@@ -113,7 +119,7 @@ func (s *Set) Memcached() *memcached.Options {
 	const wait = 50 * time.Millisecond
 	return &memcached.Options{
 		Client: memcache.Options{Servers: s.all.servers, MaxWait: wait, Bound: func() time.Duration { return wait }}, Prefix: s.prefix,
-		Fresh: slices.Contains(s.all.names, SSD),
+		Fresh: true,
 	}
 }
 
