@@ -269,6 +269,9 @@ var resultQueries = map[model.Signal][]string{
 		`quantile_over_time(0.9, {g="0"} | logfmt | unwrap n [15m]) by (g)`, `absent_over_time({g="2"} |= "started" [1m])`, `stddev_over_time({g="0"} | logfmt | unwrap n [5m]) by (g) > 1e9`,
 		`sum(count_over_time({g="1"}[5m] offset 10m)) / sum(count_over_time({g="0"}[5m]))`, `first_over_time({g="1"} | logfmt | unwrap n [10m]) by (i)`,
 		`sum(sum_over_time({i=~".+"} | logfmt | unwrap n [5m])) by (level)`, `sum by (i) (count_over_time({i=~".+"} |= "nowhere" [5m]))`,
+		// A series for each line is too large for the smaller memories, so that the aggregation is kept.
+		`max by (level) (avg_over_time({i=~".+"} | logfmt | unwrap n [10m]))`, `sum by (g) (avg_over_time({i=~".+"} | logfmt | label_format x="{{.n}}" | unwrap n [30m]))`,
+		`avg by (level) (rate({i=~".+"} | logfmt [20m])) > 0.01`, `topk(1, stddev by (g) (sum_over_time({i=~".+"} | logfmt | unwrap n [10m])))`,
 		`avg_over_time({g="2"} | logfmt | unwrap level [5m]) by (g)`, `count_over_time({g="1"}[1h] offset -5m)`, `label_replace(rate({g="0"}[5m]), "x", "$1", "i", "(.).*")`,
 	},
 }

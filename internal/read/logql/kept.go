@@ -13,10 +13,22 @@ import (
 // evaluateLeaf evaluates a leaf at some steps. See [plan.Evaluation].
 type evaluateLeaf func(ctx context.Context, steps vector.Steps, top *vector.Top) (*vector.Matrix, error)
 
-// evaluate evaluates a leaf, and takes the values that are kept. divisible says that fewer steps are tried if
-// these need too much memory.
-func (e *Engine) evaluate(ctx context.Context, q *MetricQuery, leaf *plan.Leaf, steps vector.Steps, divisible bool, top *vector.Top, evaluate evaluateLeaf) (*vector.Matrix, error) {
-	if run := e.open(ctx, q, leaf, steps); run != nil {
+// evaluateAbove evaluates an aggregation of a leaf. If the values of the leaf are too large to be kept, as
+// those of a series for each line are, those of the aggregation are kept.
+func (e *Engine) evaluateAbove(ctx context.Context, q *MetricQuery, leaf *plan.Leaf, extent plan.Extent, divisible bool, evaluate func(ctx context.Context, steps vector.Steps) (*vector.Matrix, error)) (*vector.Matrix, error) {
+	if !e.keeps(q, leaf) || !e.results.Refuses(keptLeaf(q, leaf, leaf.Text), results.Steps(extent.Steps)) {
+		return evaluate(ctx, extent.Steps)
+	}
+	return e.evaluate(ctx, q, leaf, extent, divisible, nil, func(ctx context.Context, steps vector.Steps, _ *vector.Top) (*vector.Matrix, error) {
+		return evaluate(ctx, steps)
+	})
+}
+
+// evaluate evaluates a leaf or an aggregation of it, and takes the values that are kept. divisible says that
+// fewer steps are tried if these need too much memory.
+func (e *Engine) evaluate(ctx context.Context, q *MetricQuery, leaf *plan.Leaf, extent plan.Extent, divisible bool, top *vector.Top, evaluate evaluateLeaf) (*vector.Matrix, error) {
+	steps := extent.Steps
+	if run := e.open(ctx, q, leaf, extent); run != nil {
 		before := q.Quota.Charged()
 		m, err := joinKept(ctx, run, q.Quota, steps, evaluate)
 		if err == nil {
@@ -38,20 +50,31 @@ func (e *Engine) evaluate(ctx context.Context, q *MetricQuery, leaf *plan.Leaf, 
 	return evaluate(ctx, steps, top)
 }
 
-// open looks for kept values of a leaf. It returns nil if the leaf is evaluated as a whole.
-func (e *Engine) open(ctx context.Context, q *MetricQuery, leaf *plan.Leaf, steps vector.Steps) *results.Run {
-	a := leaf.Aggregation
-	switch {
-	case e.results == nil || q.Cost.Fresh || q.Cost.Bill != nil:
-		return nil
-	case a.Op == syntax.StddevOverTime || a.Op == syntax.StdvarOverTime:
-		// Their last bits depend on the order of workers.
+// open looks for kept values of a leaf, or of an aggregation of it. It returns nil if the whole is evaluated.
+func (e *Engine) open(ctx context.Context, q *MetricQuery, leaf *plan.Leaf, extent plan.Extent) *results.Run {
+	if !e.keeps(q, leaf) {
 		return nil
 	}
+	return e.results.Open(ctx, keptLeaf(q, leaf, extent.Text), results.Steps(extent.Steps), q.Cost.QueryID())
+}
+
+// keeps reports whether values of a leaf, and what is computed of them, may be kept.
+func (e *Engine) keeps(q *MetricQuery, leaf *plan.Leaf) bool {
+	switch {
+	case e.results == nil || q.Cost.Fresh || q.Cost.Bill != nil:
+		return false
+	case leaf.Aggregation.Op == syntax.StddevOverTime || leaf.Aggregation.Op == syntax.StdvarOverTime:
+		// Their last bits depend on the order of workers.
+		return false
+	}
+	return true
+}
+
+// keptLeaf names what is kept: a text, which depends on the rows that a leaf reads.
+func keptLeaf(q *MetricQuery, leaf *plan.Leaf, text string) *results.Leaf {
+	a := leaf.Aggregation
 	offset := int64(a.Range.Offset)
-	return e.results.Open(ctx, &results.Leaf{
-		Tenants: q.Tenants, Signal: model.Logs, Text: leaf.Text, Before: int64(a.Range.Range) + offset, After: -offset,
-	}, results.Steps(steps), q.Cost.QueryID())
+	return &results.Leaf{Tenants: q.Tenants, Signal: model.Logs, Text: text, Before: int64(a.Range.Range) + offset, After: -offset}
 }
 
 // note adds to the cost what reading the rows of a leaf would have added.

@@ -87,12 +87,15 @@ func (e *Engine) Numbers(ctx context.Context, q *MetricQuery) (*Numbers, error) 
 		run := plan.Evaluation{
 			Plan: p, Steps: steps, KeepOrder: q.Instant && p.Ordered, Quota: quota,
 			Read: func(ctx context.Context, leaf *plan.Leaf, extent plan.Extent, top *vector.Top) (*vector.Matrix, error) {
-				return e.evaluate(ctx, q, leaf, extent.Steps, divisible, top, func(ctx context.Context, steps vector.Steps, top *vector.Top) (*vector.Matrix, error) {
+				return e.evaluate(ctx, q, leaf, extent, divisible, top, func(ctx context.Context, steps vector.Steps, top *vector.Top) (*vector.Matrix, error) {
 					x := e.selects(selection.Plan{Direction: Forward, Program: leaf.Program.Selection(), Quota: quota, Cost: cost}, leaf.Aggregation.Range.Query, q.Tenants)
 					m, err := leaf.Program.Evaluate(ctx, x, steps, q.Tenants, top)
 					r.Stats.add(x.Figures())
 					return m, err
 				})
+			},
+			Above: func(ctx context.Context, leaf *plan.Leaf, extent plan.Extent, evaluate func(ctx context.Context, steps vector.Steps) (*vector.Matrix, error)) (*vector.Matrix, error) {
+				return e.evaluateAbove(ctx, q, leaf, extent, divisible, evaluate)
 			},
 		}
 		return run.Run(ctx)

@@ -128,3 +128,47 @@ func TestPiecesAreKept(t *testing.T) {
 		t.Errorf("%d of %d lines are read again; %v", lines, whole, got == want)
 	}
 }
+
+// TestAggregationIsKept repeats aggregations of a leaf whose values are too large to be kept. The leaf is
+// read once to learn that and once to keep the aggregation; after that, hardly any line is read, however
+// often the leaf is refused.
+func TestAggregationIsKept(t *testing.T) {
+	m := pathLines(1, 4000)
+	now := int64(3600 * second)
+	kept := results.New(results.Options{
+		Limits:  results.Limits{Split: time.Minute, ClosedAfter: time.Second, MaxBytes: 100 << 10},
+		Changes: new(results.Changes), Now: func() int64 { return now }, Registerer: prometheus.NewRegistry(),
+	})
+	e := New(Options{Read: read.New(read.Options{Sources: []read.Source{m}}), Results: kept})
+	for _, query := range []string{
+		`max by (method) (avg_over_time({app="0"} | json | unwrap ms [10s]))`,
+		`avg by (method) (avg_over_time({app="0"} | json | unwrap ms [20s]))`,
+		`stddev(rate({app="0"} | json [10s])) * 2`,
+	} {
+		p, err := Prepare(query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		run := func(from int64, fresh bool) (string, int64) {
+			t.Helper()
+			n, err := e.Numbers(context.Background(), &MetricQuery{
+				Tenants: []string{"a"}, Prepared: p, Steps: vector.Steps{Start: from * second, Step: 10 * second, Count: 150}, Cost: &model.Cost{Fresh: fresh},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return numbersTable(n), n.Stats.Lines
+		}
+		for i := range int64(8) {
+			want, whole := run(20+10*i, true)
+			got, lines := run(20+10*i, false)
+			if got != want {
+				t.Fatalf("%s: the result of time %d differs", query, i)
+			}
+			if few := lines < whole/4; few != (i >= 2) {
+				t.Errorf("%s: %d of %d lines are read at time %d", query, lines, whole, i)
+			}
+			now += int64(4 * time.Minute)
+		}
+	}
+}

@@ -31,8 +31,8 @@ type Options struct {
 	// Horizon returns the time before which rows of a tenant and a signal are hidden, and what hides more of
 	// some series; nil: nothing is hidden.
 	Horizon func(tenant string, s model.Signal) (oldest int64, h *model.Horizon)
-	// Further says whether Changes has been told what became of the rows of a range, and up to which time that
-	// is known, where others write rows; nil: it always has. It may wait.
+	// Further says whether Changes has been told what became of the rows of a range, and up to which time
+	// that is known, where others write rows; nil: it always has. It may wait.
 	Further func(ctx context.Context, tenants []string, s model.Signal, r model.TimeRange) (until int64, ok bool)
 	// Now returns the time in Unix nanoseconds; nil means the machine's clock.
 	Now        func() int64
@@ -81,8 +81,8 @@ type Run struct {
 // none, so that what they read in common is read once.
 type Piece struct {
 	From, To int // steps of the run: [From, To)
-	// Value is the kept value of an extent, and At the step of the extent that From is. Nil: the steps must be
-	// evaluated.
+	// Value is the kept value of an extent, and At the step of the extent that From is. Nil: the steps must
+	// be evaluated.
 	Value any
 	At    int
 
@@ -247,6 +247,25 @@ const refusedExtent = -1 << 63
 func (r *Run) Refuse() {
 	e := &entry{key: key{r.name, refusedExtent}, value: r.tier.o.Now() + int64(refusedFor)}
 	r.tier.store.put(e, tenantsOf(r.leaf))
+}
+
+// Refuses reports whether values of a leaf are not kept. If so, they are not for some more minutes: the
+// caller keeps the value of what is above the leaf instead.
+func (t *Tier) Refuses(l *Leaf, s Steps) bool {
+	if t == nil {
+		return false
+	}
+	g, ok := gridOf(s, t.o.Split, cmp.Or(l.LeastSteps, leastSteps))
+	if !ok {
+		return false
+	}
+	now := t.o.Now()
+	r := &Run{tier: t, leaf: l, name: g.name(l)}
+	if !t.isRefused(r.name, now) {
+		return false
+	}
+	r.Refuse()
+	return true
 }
 
 func (t *Tier) isRefused(name string, now int64) bool {

@@ -23,10 +23,13 @@ type Evaluation struct {
 	KeepOrder bool
 	// Quota is charged for the values that are held.
 	Quota *model.Quota
-	// Read evaluates a leaf. The matrix is charged to the quota, and its series are sorted by labels. If top is
-	// not nil, Read may add the series to it, and return no matrix. With a sum right above the leaf it may do so
-	// only if the sum would leave the series as they are.
+	// Read evaluates a leaf. The matrix is charged to the quota, and its series are sorted by labels. If top
+	// is not nil, Read may add the series to it, and return no matrix. With a sum right above the leaf it may
+	// do so only if the sum would leave the series as they are.
 	Read func(ctx context.Context, leaf *Leaf, extent Extent, top *vector.Top) (*vector.Matrix, error)
+	// Above evaluates an aggregation of a leaf whose samples are not grouped for it, or takes a value of that
+	// extent that was kept; nil: it is always evaluated. evaluate does so at any steps.
+	Above func(ctx context.Context, leaf *Leaf, extent Extent, evaluate func(ctx context.Context, steps vector.Steps) (*vector.Matrix, error)) (*vector.Matrix, error)
 
 	held map[*node]*value
 }
@@ -60,6 +63,14 @@ func (e *Evaluation) evaluate(ctx context.Context, n *node) (*vector.Matrix, err
 	if n.operation == nil {
 		return e.Read(ctx, n.leaf, Extent{n.leaf.Text, e.Steps}, nil)
 	}
+	if o, leaf := n.above(); leaf != nil && e.Above != nil {
+		return e.Above(ctx, leaf, Extent{o.String(), e.Steps}, func(ctx context.Context, steps vector.Steps) (*vector.Matrix, error) {
+			part := *e
+			part.Steps, part.Above = steps, nil
+			part.held = make(map[*node]*value)
+			return part.evaluate(ctx, n)
+		})
+	}
 	if m, err := e.pick(ctx, n); m != nil || err != nil {
 		return m, err
 	}
@@ -85,6 +96,19 @@ func (e *Evaluation) evaluate(ctx context.Context, n *node) (*vector.Matrix, err
 		m.SortByLabels()
 	}
 	return m, nil
+}
+
+// above returns the aggregation that a node is, and the leaf right below it, if nothing else uses that leaf
+// and the groups are fewer than its series.
+func (n *node) above() (*syntax.VectorAggregation, *Leaf) {
+	o, ok := n.operation.(aggregation)
+	if !ok || vector.Picks(o.Op) {
+		return nil, nil
+	}
+	if below := n.operands[0]; below.leaf != nil && below.leaf.Outer == nil && below.users == 1 {
+		return o.VectorAggregation, below.leaf
+	}
+	return nil, nil
 }
 
 // pick evaluates a node that picks series of a leaf, without a matrix of all of them. It returns nil for any

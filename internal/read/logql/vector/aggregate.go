@@ -12,8 +12,7 @@ import (
 // in the order of their first series; topk, bottomk and the sorts keep series as they are. Sums are taken in
 // the order of the series, so the same operand always gives the same bits.
 func Aggregate(ctx context.Context, quota *model.Quota, e *syntax.VectorAggregation, in *Matrix) (*Matrix, error) {
-	switch e.Op {
-	case syntax.TopK, syntax.ApproxTopK, syntax.BottomK, syntax.Sort, syntax.SortDesc:
+	if Picks(e.Op) {
 		return pick(ctx, quota, e, in)
 	}
 	numbers := groups(&e.Grouping)
@@ -50,6 +49,15 @@ func Aggregate(ctx context.Context, quota *model.Quota, e *syntax.VectorAggregat
 	}
 	_ = quota.TakeBytes(-scratch) // giving back does not fail
 	return out, nil
+}
+
+// Picks reports whether an aggregation keeps series as they are: topk, bottomk and the sorts.
+func Picks(op syntax.VectorOp) bool {
+	switch op {
+	case syntax.TopK, syntax.ApproxTopK, syntax.BottomK, syntax.Sort, syntax.SortDesc:
+		return true
+	}
+	return false
 }
 
 // keepsSingle reports whether an aggregation of one series has the values of that series.
