@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
+	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/prometheus/client_golang/prometheus"
@@ -67,18 +70,45 @@ func (n *node) start(ctx context.Context) (err error) {
 	return nil
 }
 
-// topic returns the epoch that takes writes. kafka.topic must be its name.
+// topic returns the epoch that takes writes. kafka.topic is the name of its topic, or that of one before it:
+// a process that starts again need not know of a topic that has followed meanwhile.
 func (n *node) topic() (*topics.Epoch, error) {
 	e := topics.Latest(n.epochs)
 	switch want := n.config.Kafka.Topic; {
 	case e == nil:
 		return nil, fmt.Errorf("%w: the bucket records no topic; shale kafka create makes one, and shale kafka adopt records one", model.ErrInvalid)
+	case e.Topic != want && slices.ContainsFunc(n.epochs, func(e topics.Epoch) bool { return e.Topic == want }):
+		n.log.Warn("another topic has followed that of kafka.topic; set it to the last one", "kafka.topic", want, "topic", e.Topic, "epoch", e.Number)
 	case e.Topic != want:
 		return nil, fmt.Errorf("%w: kafka.topic: the bucket records topic %s as epoch %d, not %s; shale kafka adopt begins to use another one",
 			model.ErrInvalid, e.Topic, e.Number, want)
 	}
 	return e, nil
 }
+
+// givenUp returns what says whether an operator has given up what was not shipped of an epoch. It asks the
+// bucket about epochs after which none is known.
+func (n *node) givenUp() func(epoch uint64) bool {
+	var mu sync.Mutex
+	known := n.epochs
+	return func(epoch uint64) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		ctx, cancel := context.WithTimeout(context.Background(), givenUpTime)
+		defer cancel()
+		for epoch >= uint64(len(known)) {
+			next, err := topics.Next(ctx, n.bucket, uint64(len(known)))
+			if err != nil || next == nil {
+				return false
+			}
+			known = append(known[:len(known):len(known)], *next)
+		}
+		return epoch > 0 && known[epoch].BeforeLost
+	}
+}
+
+// givenUpTime bounds the questions about later epochs.
+const givenUpTime = 10 * time.Second
 
 // useDisk takes the data folder, for roles that keep files.
 func (n *node) useDisk() (err error) {

@@ -46,7 +46,7 @@ func openCompact(ctx context.Context, n *node) (role, error) {
 		Catalog: cat, Bucket: n.bucket, FS: n.fs, Dir: n.fs.PathJoin(n.dataDir, "compact"), Seed: n.seed,
 		Retention: current, Rollups: func() *compact.Rollups { return rollupsBy(policies) }, MemoryBytes: memoryOf(c).compaction, Limits: c.Compact,
 		Room:       func(bytes int64) (func(), error) { return n.disk.Reserve(2 * bytes) },
-		Garbage:    catalog.CollectOptions{Grace: c.Query.Timeout + time.Minute, Holds: heldElsewhere(cat)},
+		Garbage:    catalog.CollectOptions{Grace: c.Query.Timeout + time.Minute, Holds: heldElsewhere(cat, n.givenUp())},
 		Registerer: n.registry, Logger: n.log,
 	})
 	if err != nil {
@@ -59,9 +59,9 @@ func openCompact(ctx context.Context, n *node) (role, error) {
 
 // heldElsewhere reports whether any process may still ship rows that a deletion hides, or read its orders:
 // partitions that stand still do, however old it is, and so do those of the topic before.
-func heldElsewhere(c *catalog.Catalog) func(*catalog.Deletion) bool {
+func heldElsewhere(c *catalog.Catalog, givenUp func(epoch uint64) bool) func(*catalog.Deletion) bool {
 	return func(d *catalog.Deletion) bool {
-		return time.Now().UnixNano()-d.Committed < int64(foreignDeletion) || !c.Passed(d)
+		return time.Now().UnixNano()-d.Committed < int64(foreignDeletion) || !c.Passed(d, givenUp)
 	}
 }
 

@@ -12,7 +12,7 @@ type Coverage struct {
 	From, To uint64
 	// Appended is in Unix nanoseconds. All batches that were appended before it are covered. 0: unknown.
 	Appended int64
-	// Closed says that no batch will follow.
+	// Closed says that no batch will follow. Then no later ship of the journal is accepted.
 	Closed bool
 }
 
@@ -37,11 +37,14 @@ func (c *Catalog) Covered(node string, epoch uint64) Coverage {
 	return c.Progress(node, epoch).Coverage
 }
 
-// Passed reports whether ships cover all fences of a deletion, so that none of its orders is read again.
-func (c *Catalog) Passed(d *Deletion) bool {
+// Passed reports whether ships cover all fences of a deletion, so that none of its orders is read again. What
+// is not shipped of a journal that is given up never will be; nil: none is.
+func (c *Catalog) Passed(d *Deletion, givenUp func(epoch uint64) bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return !slices.ContainsFunc(d.Fences, func(f Fence) bool { return c.progress(journal{f.Node, f.Epoch}).To < f.Seq })
+	return !slices.ContainsFunc(d.Fences, func(f Fence) bool {
+		return c.progress(journal{f.Node, f.Epoch}).To < f.Seq && (givenUp == nil || !givenUp(f.Epoch))
+	})
 }
 
 // Progress says how far a journal is shipped, and by what.

@@ -124,7 +124,7 @@ func TestCancel(t *testing.T) {
 		t.Fatal(d.Generation, err)
 	}
 	now += 50
-	held := CollectOptions{DeletionGrace: 10, Holds: func(d *Deletion) bool { return !c.Passed(d) }}
+	held := CollectOptions{DeletionGrace: 10, Holds: func(d *Deletion) bool { return !c.Passed(d, nil) }}
 	for range 2 {
 		if done, err := c.Collect(ctx, held); err != nil || done.Deletions > 0 {
 			t.Fatalf("orders are still to be read, and without the record they would count: %+v, %v", done, err)

@@ -184,7 +184,7 @@ func (c *Catalog) nextShip(s *Ship, attempt string) (*commit, []Progress, error)
 	// Also above the blocks whose ship is lost.
 	r := &commit{ship: max(c.lastShip, c.maxOrder) + 1, attempt: attempt, committed: c.now(), skipped: s.Skipped}
 	r.id = shipID(r.ship)
-	advances, shipped := false, make([]Progress, 0, len(s.Covered))
+	advances, closed, shipped := false, "", make([]Progress, 0, len(s.Covered))
 	for _, v := range s.Covered {
 		last := c.progress(v.journal())
 		if !c.fits(s, &v) {
@@ -198,7 +198,10 @@ func (c *Catalog) nextShip(s *Ship, attempt string) (*commit, []Progress, error)
 		}
 		v.From = last.To + 1
 		v.To, v.Appended = max(v.To, last.To), max(v.Appended, last.Appended)
-		advances = advances || v.To > last.To || v.Closed != last.Closed
+		advances = advances || v.To > last.To || v.Closed && !last.Closed
+		if last.Closed {
+			v.Closed, closed = true, fmt.Sprintf("%s/%d", v.Node, v.Epoch)
+		}
 		r.covered, shipped = append(r.covered, v), append(shipped, last)
 	}
 	for _, b := range s.Blocks {
@@ -209,6 +212,10 @@ func (c *Catalog) nextShip(s *Ship, attempt string) (*commit, []Progress, error)
 	}
 	if len(r.blocks) == 0 && !advances {
 		return nil, shipped, nil
+	}
+	if closed != "" { // ships of another journal may rely on its end
+		c.metrics.ships.WithLabelValues(shipStale).Inc()
+		return nil, nil, fmt.Errorf("%w: the journal %s is closed", ErrStale, closed)
 	}
 	for i := range shipped {
 		shipped[i] = Progress{r.covered[i], r.ship, s.Life}

@@ -186,3 +186,24 @@ func (s *Shipper) upload(ctx context.Context, id string, b *head.Block) error {
 	s.o.Fresh(ctx, &entry, f)
 	return nil
 }
+
+// Close records that no batch follows up to a sequence number, all of which are shipped. No later ship of the
+// journal is accepted.
+func (s *Shipper) Close(ctx context.Context, node string, epoch, to uint64) error {
+	at, stale := s.state()
+	if stale != nil || at.Closed {
+		return stale
+	}
+	reached, err := s.o.Catalog.Ship(ctx, catalog.Ship{
+		Covered: []catalog.Coverage{{Node: node, Epoch: epoch, From: at.To + 1, To: max(at.To, to), Closed: true}}, Life: s.o.Life, After: at.Ship,
+	}, nil)
+	if errors.Is(err, catalog.ErrStale) && s.o.Life != "" {
+		s.set(at, err)
+		s.o.Stale(err)
+	}
+	if err != nil {
+		return err
+	}
+	s.set(reached[0], nil)
+	return nil
+}

@@ -31,6 +31,9 @@ type Epoch struct {
 	Begun int64
 	// BeforeLost says that an operator has given up what was not shipped of the epoch before.
 	BeforeLost bool
+	// BeforeEnds has the offset at which each partition of the epoch before ends: its topic has taken no record
+	// since before this epoch was recorded. Nil: the epoch before is lost, or there is none.
+	BeforeEnds []int64
 }
 
 // record is the object of an epoch.
@@ -43,10 +46,13 @@ type record struct {
 	Begins     []int64 `json:"begins"`
 	Begun      int64   `json:"begun"`
 	BeforeLost bool    `json:"before_lost,omitempty"`
+	BeforeEnds []int64 `json:"before_ends,omitempty"`
 }
 
 const (
 	version = 1
+	// endsVersion is that of records with the ends of the epoch before.
+	endsVersion = 2
 	// maxEpoch is a number of four digits.
 	maxEpoch = 9999
 	suffix   = ".json"
@@ -71,6 +77,8 @@ func (e *Epoch) Check() error {
 		err = fmt.Errorf("%d offsets for %d partitions", len(e.Begins), e.Partitions)
 	case slices.Min(e.Begins) < 0:
 		err = errors.New("a partition begins at a negative offset")
+	case len(e.BeforeEnds) > 0 && (e.BeforeLost || e.Number == 1 || checkPartitions(int32(len(e.BeforeEnds))) != nil || slices.Min(e.BeforeEnds) < 0):
+		err = errors.New("it says where the epoch before ends, which is lost or not there, or ends at a negative offset")
 	}
 	if err != nil {
 		return fmt.Errorf("epoch %d of topics: %w: %w", e.Number, model.ErrInvalid, err)
@@ -101,6 +109,9 @@ func List(ctx context.Context, b catalog.Reader) ([]Epoch, error) {
 		}
 		if e.Number != uint64(len(all)+1) {
 			return nil, fmt.Errorf("%s: %w: epoch %d is missing before it", name, model.ErrCorrupt, len(all)+1)
+		}
+		if last := Latest(all); last != nil && len(e.BeforeEnds) > 0 && len(e.BeforeEnds) != int(last.Partitions) {
+			return nil, fmt.Errorf("%s: %w: it has the ends of %d partitions, and epoch %d has %d", name, model.ErrCorrupt, len(e.BeforeEnds), last.Number, last.Partitions)
 		}
 		all = append(all, *e)
 	}
@@ -138,11 +149,42 @@ func OfID(all []Epoch, id string) *Epoch {
 	return nil
 }
 
+// End returns the offset at which a partition of an epoch ends, once a later epoch is recorded that says so.
+func End(all []Epoch, epoch uint64, partition int32) (end int64, ok bool) {
+	if epoch < 1 || epoch >= uint64(len(all)) {
+		return 0, false
+	}
+	ends := all[epoch].BeforeEnds
+	if partition < 0 || int(partition) >= len(ends) {
+		return 0, false
+	}
+	return ends[partition], true
+}
+
 // ErrTaken says that another process has recorded an epoch with the same number. It is joined by class
 // transient.
 var ErrTaken = errors.New("another process has recorded this epoch")
 
-// Add records the next epoch. all are those that [List] has returned.
+// Follows returns an error of class invalid unless a topic may be that of the next epoch. all are those that
+// [List] has returned.
+func Follows(all []Epoch, e *Epoch) error {
+	// An ended epoch counts too: what its topic has was shipped, and would be shipped again.
+	if other := OfID(all, e.ID); other != nil {
+		return fmt.Errorf("topic %s: %w: it is that of epoch %d already", e.Topic, model.ErrInvalid, other.Number)
+	}
+	last := Latest(all)
+	if last == nil {
+		return nil
+	}
+	if e.Partitions != last.Partitions && e.Partitions != 2*last.Partitions {
+		return fmt.Errorf("topic %s: %w: it has %d partitions, and epoch %d has %d: the next one has as many, or twice as many",
+			e.Topic, model.ErrInvalid, e.Partitions, last.Number, last.Partitions)
+	}
+	return nil
+}
+
+// Add records the next epoch. all are those that [List] has returned. If the epoch before is not lost, its
+// topic must take no more records.
 func Add(ctx context.Context, b bucket.Bucket, all []Epoch, e Epoch) (Epoch, error) {
 	e.Number = uint64(len(all) + 1)
 	if e.Begun == 0 {
@@ -151,20 +193,20 @@ func Add(ctx context.Context, b bucket.Bucket, all []Epoch, e Epoch) (Epoch, err
 	if err := e.Check(); err != nil {
 		return e, err
 	}
-	// An ended epoch counts too: what its topic has was shipped, and would be shipped again.
-	if other := OfID(all, e.ID); other != nil {
-		return e, fmt.Errorf("topic %s: %w: it is that of epoch %d already", e.Topic, model.ErrInvalid, other.Number)
+	if err := Follows(all, &e); err != nil {
+		return e, err
 	}
-	if last := Latest(all); last != nil {
-		if e.Partitions != last.Partitions && e.Partitions != 2*last.Partitions {
-			return e, fmt.Errorf("topic %s: %w: it has %d partitions, and epoch %d has %d: the next one has as many, or twice as many",
-				e.Topic, model.ErrInvalid, e.Partitions, last.Number, last.Partitions)
-		}
+	if last := Latest(all); last != nil && !e.BeforeLost && len(e.BeforeEnds) != int(last.Partitions) {
+		return e, fmt.Errorf("epoch %d of topics: %w: it does not say where the %d partitions of epoch %d end", e.Number, model.ErrInvalid, last.Partitions, last.Number)
 	}
 	if err := unused(ctx, b, e.Number); err != nil {
 		return e, err
 	}
-	data, err := json.Marshal(record{version, e.Number, e.Topic, e.ID, e.Partitions, e.Begins, e.Begun, e.BeforeLost})
+	v := version
+	if len(e.BeforeEnds) > 0 {
+		v = endsVersion
+	}
+	data, err := json.Marshal(record{v, e.Number, e.Topic, e.ID, e.Partitions, e.Begins, e.Begun, e.BeforeLost, e.BeforeEnds})
 	if err != nil {
 		return e, fmt.Errorf("epoch %d of topics: %w: %w", e.Number, model.ErrInvalid, err)
 	}
@@ -219,8 +261,8 @@ func parse(name string, data []byte) (*Epoch, error) {
 	if err := json.Unmarshal(body, &v); err != nil {
 		return fail(model.ErrCorrupt, "%w", err)
 	}
-	if v.Version != version {
-		return fail(model.ErrInvalid, "unknown version %d, this program reads version %d", v.Version, version)
+	if v.Version != version && v.Version != endsVersion {
+		return fail(model.ErrInvalid, "unknown version %d, this program reads versions %d and %d", v.Version, version, endsVersion)
 	}
 	var r record
 	d := json.NewDecoder(bytes.NewReader(body))
@@ -232,7 +274,10 @@ func parse(name string, data []byte) (*Epoch, error) {
 	if err != nil || number != r.Epoch || objectName(number) != name {
 		return fail(model.ErrCorrupt, "the record is that of epoch %d", r.Epoch)
 	}
-	e := &Epoch{r.Epoch, r.Topic, r.TopicID, r.Partitions, r.Begins, r.Begun, r.BeforeLost}
+	if (len(r.BeforeEnds) > 0) != (v.Version == endsVersion) {
+		return fail(model.ErrCorrupt, "version %d does not fit what it says of the epoch before", v.Version)
+	}
+	e := &Epoch{r.Epoch, r.Topic, r.TopicID, r.Partitions, r.Begins, r.Begun, r.BeforeLost, r.BeforeEnds}
 	if err := e.Check(); err != nil {
 		return fail(model.ErrCorrupt, "%w", err)
 	}

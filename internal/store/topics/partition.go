@@ -26,6 +26,9 @@ func Sequence(offset int64) uint64 { return uint64(offset) + 1 }
 // journal covered up to there has not.
 func Offset(covered uint64) int64 { return int64(covered) }
 
+// Covered is the sequence number up to which a journal is covered whose first offset that is not is this one.
+func Covered(offset int64) uint64 { return uint64(offset) }
+
 // Parents returns the partitions of the epoch before that have series of a partition of the next one.
 func Parents(partition, before, next int32) (parents []int32) {
 	shared := min(before, next)

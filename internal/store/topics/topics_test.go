@@ -31,6 +31,15 @@ func epoch(topic string, partitions int32) Epoch {
 	return Epoch{Topic: topic, ID: "id of " + topic, Partitions: partitions, Begins: make([]int64, partitions), Begun: 7}
 }
 
+// after says where the partitions of the epoch before end.
+func after(e Epoch, before int) Epoch {
+	e.BeforeEnds = make([]int64, before)
+	for i := range e.BeforeEnds {
+		e.BeforeEnds[i] = int64(10 * i)
+	}
+	return e
+}
+
 // Series keep their partition while partitions are not doubled, and then go to one of two.
 func TestParents(t *testing.T) {
 	for _, test := range []struct {
@@ -59,7 +68,7 @@ func TestParents(t *testing.T) {
 func TestAddAndList(t *testing.T) {
 	ctx, b := t.Context(), newBucket(t)
 	var all []Epoch
-	for _, e := range []Epoch{epoch("a", 4), epoch("b", 8), epoch("c", 8)} {
+	for _, e := range []Epoch{epoch("a", 4), after(epoch("b", 8), 4), after(epoch("c", 8), 8)} {
 		e, err := Add(ctx, b, all, e)
 		if err != nil {
 			t.Fatal(err)
@@ -70,6 +79,16 @@ func TestAddAndList(t *testing.T) {
 	if unnamed.ID = "AAAAAAAAAAAAAAAAAAAAAA"; unnamed.Check() == nil {
 		t.Error("a topic without an identity is taken")
 	}
+	for _, want := range []struct {
+		epoch     uint64
+		partition int32
+		end       int64
+		ok        bool
+	}{{1, 3, 30, true}, {2, 7, 70, true}, {1, 4, 0, false}, {3, 0, 0, false}, {0, 0, 0, false}} {
+		if end, ok := End(all, want.epoch, want.partition); end != want.end || ok != want.ok {
+			t.Errorf("%+v: got %d, %t", want, end, ok)
+		}
+	}
 	got, err := List(ctx, b)
 	if err != nil || !reflect.DeepEqual(got, all) {
 		t.Fatalf("got %+v, %v, expected %+v", got, err, all)
@@ -79,12 +98,13 @@ func TestAddAndList(t *testing.T) {
 	for says, e := range map[string]Epoch{
 		"it is that of epoch 3 already": epoch("c", 8), "it is that of epoch 2 already": epoch("b", 8), "as many, or twice as many": epoch("d", 4), "a power of two": epoch("d", 12),
 		"a negative offset": negative, "2 offsets for 8 partitions": {Topic: "d", ID: "d", Partitions: 8, Begins: make([]int64, 2)}, "names no topic": {Partitions: 1, Begins: []int64{0}},
+		"does not say where the 8 partitions of epoch 3 end": epoch("d", 16), "where the epoch before ends": after(Epoch{Topic: "d", ID: "d", Partitions: 1, Begins: []int64{0}, BeforeLost: true}, 8),
 	} {
 		if _, err := Add(ctx, b, all, e); !errors.Is(err, model.ErrInvalid) || !strings.Contains(err.Error(), says) {
 			t.Errorf("%+v: got %v, expected %q", e, err, says)
 		}
 	}
-	if _, err := Add(ctx, b, all[:2], epoch("late", 8)); !errors.Is(err, ErrTaken) || !errors.Is(err, model.ErrTransient) {
+	if _, err := Add(ctx, b, all[:2], after(epoch("late", 8), 8)); !errors.Is(err, ErrTaken) || !errors.Is(err, model.ErrTransient) {
 		t.Errorf("a process that does not know the last epoch: got %v", err)
 	}
 }
@@ -104,6 +124,19 @@ func TestGolden(t *testing.T) {
 {"version":1,"epoch":1,"topic":"shale","topic_id":"Z0QiPvSMSIWJiSmPzyJFCg","partitions":2,"begins":[0,5],"begun":1795413600000000000,"before_lost":true}
 `
 	if string(got) != want {
+		t.Errorf("got %s", got)
+	}
+	next := Epoch{Topic: "shale-4", ID: "bznJnhIMSOy6JCmhaznOzA", Partitions: 4, Begins: make([]int64, 4), Begun: 1795413600000000001, BeforeEnds: []int64{7, 9}}
+	if _, err := Add(ctx, b, []Epoch{e}, next); err != nil {
+		t.Fatal(err)
+	}
+	if got, err = b.Get(ctx, "kafka-0002.json"); err != nil {
+		t.Fatal(err)
+	}
+	const second = `crc32c ac1b5a78
+{"version":2,"epoch":2,"topic":"shale-4","topic_id":"bznJnhIMSOy6JCmhaznOzA","partitions":4,"begins":[0,0,0,0],"begun":1795413600000000001,"before_ends":[7,9]}
+`
+	if string(got) != second {
 		t.Errorf("got %s", got)
 	}
 }
@@ -138,7 +171,8 @@ func TestListDamage(t *testing.T) {
 		class error
 	}{
 		{objectName(1), []byte(strings.Replace(string(good), `"a"`, `"b"`, 1)), model.ErrCorrupt},
-		{objectName(1), replaced(`"version":1`, `"version":2`), model.ErrInvalid},
+		{objectName(1), replaced(`"version":1`, `"version":2`), model.ErrCorrupt},
+		{objectName(1), replaced(`"version":1`, `"version":3`), model.ErrInvalid},
 		{objectName(1), replaced(`"epoch":1`, `"epoch":2`), model.ErrCorrupt},
 		{objectName(1), replaced(`"partitions":1`, `"partitions":3`), model.ErrCorrupt},
 		{objectName(1), replaced(`"begun"`, `"begin"`), model.ErrCorrupt},
