@@ -33,8 +33,10 @@ type Finding struct {
 	Setting string `json:"setting"`
 	Value   string `json:"value"`
 	// Refused says that no role uses the topic as it is. Others are warnings.
-	Refused bool   `json:"refused"`
-	Why     string `json:"why"`
+	Refused bool `json:"refused"`
+	// Note says that nothing is wrong.
+	Note bool   `json:"note,omitempty"`
+	Why  string `json:"why"`
 }
 
 // Refused returns the findings for which a topic is refused.
@@ -50,7 +52,7 @@ func Refused(all []Finding) (refused []Finding) {
 // Check judges whether a topic keeps what it acknowledged until it is read.
 func Check(t *Topic) (all []Finding) {
 	add := func(refused bool, setting, value, why string, args ...any) {
-		all = append(all, Finding{setting, value, refused, fmt.Sprintf(why, args...)})
+		all = append(all, Finding{Setting: setting, Value: value, Refused: refused, Why: fmt.Sprintf(why, args...)})
 	}
 	of := func(setting string) string { return t.Settings[setting] }
 	if bits.OnesCount32(uint32(t.Partitions)) != 1 {

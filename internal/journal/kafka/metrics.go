@@ -2,47 +2,55 @@ package kafka
 
 import (
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-type producerMetrics struct {
+// ProducerMetrics are the metrics of the producer of a process.
+type ProducerMetrics struct {
 	seconds                             prometheus.Histogram
 	batches, records, bytes, full, lost prometheus.Counter
+	of                                  atomic.Pointer[Producer] // the one that was opened last
 }
 
-func newProducerMetrics(reg prometheus.Registerer, p *Producer) *producerMetrics {
+// NewProducerMetrics registers the metrics of a producer, and of those that follow it.
+func NewProducerMetrics(reg prometheus.Registerer) *ProducerMetrics {
 	f := promauto.With(reg)
-	f.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "shale_kafka_queue_bytes", Help: "Bytes of batches that wait for Kafka, from before they are encoded until Kafka has answered.",
-	}, func() float64 { return float64(p.Held()) })
-	f.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "shale_kafka_topic_wrong", Help: "Whether the topic is not the recorded one, so that all writes are refused.",
-	}, func() float64 {
+	m := new(ProducerMetrics)
+	gauge := func(name, help string, of func(*Producer) float64) {
+		f.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 {
+			if p := m.of.Load(); p != nil {
+				return of(p)
+			}
+			return 0
+		})
+	}
+	gauge("shale_kafka_queue_bytes", "Bytes of batches that wait for Kafka, from before they are encoded until Kafka has answered.",
+		func(p *Producer) float64 { return float64(p.Held()) })
+	gauge("shale_kafka_topic_wrong", "Whether the topic is not the recorded one, so that all writes are refused.", func(p *Producer) float64 {
 		if p.wrong.Load() != nil {
 			return 1
 		}
 		return 0
 	})
-	f.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "shale_kafka_last_response_age_seconds", Help: "Seconds since a broker last answered this process for the topic that it writes to.",
-	}, func() float64 { return p.health.age().Seconds() })
-	return &producerMetrics{
-		seconds: f.NewHistogram(prometheus.HistogramOpts{
-			Name: "shale_kafka_append_seconds", Help: "Duration of an append that Kafka acknowledged, with the wait for memory, in seconds.",
-			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 16)}),
-		batches: f.NewCounter(prometheus.CounterOpts{Name: "shale_kafka_batches_total", Help: "Batches that Kafka acknowledged."}),
-		records: f.NewCounter(prometheus.CounterOpts{Name: "shale_kafka_records_total", Help: "Records that Kafka acknowledged: the parts of batches by partition."}),
-		bytes:   f.NewCounter(prometheus.CounterOpts{Name: "shale_kafka_append_bytes_total", Help: "Bytes of records that Kafka acknowledged."}),
-		full:    f.NewCounter(prometheus.CounterOpts{Name: "shale_kafka_full_total", Help: "Batches that were refused because the memory for batches that wait for Kafka was full."}),
-		lost:    f.NewCounter(prometheus.CounterOpts{Name: "shale_kafka_append_errors_total", Help: "Batches that Kafka did not acknowledge in time, or refused. They may be stored."}),
-	}
+	gauge("shale_kafka_last_response_age_seconds", "Seconds since a broker last answered this process for the topic that it writes to.",
+		func(p *Producer) float64 { return p.health.age().Seconds() })
+	m.seconds = f.NewHistogram(prometheus.HistogramOpts{
+		Name: "shale_kafka_append_seconds", Help: "Duration of an append that Kafka acknowledged, with the wait for memory, in seconds.",
+		Buckets: prometheus.ExponentialBuckets(0.0005, 2, 16)})
+	m.batches = f.NewCounter(prometheus.CounterOpts{Name: "shale_kafka_batches_total", Help: "Batches that Kafka acknowledged."})
+	m.records = f.NewCounter(prometheus.CounterOpts{Name: "shale_kafka_records_total", Help: "Records that Kafka acknowledged: the parts of batches by partition."})
+	m.bytes = f.NewCounter(prometheus.CounterOpts{Name: "shale_kafka_append_bytes_total", Help: "Bytes of records that Kafka acknowledged."})
+	m.full = f.NewCounter(prometheus.CounterOpts{Name: "shale_kafka_full_total", Help: "Batches that were refused because the memory for batches that wait for Kafka was full."})
+	m.lost = f.NewCounter(prometheus.CounterOpts{Name: "shale_kafka_append_errors_total", Help: "Batches that Kafka did not acknowledge in time, or refused. They may be stored."})
+	return m
 }
 
 // appended counts a batch whose append has ended.
-func (m *producerMetrics) appended(parts []part, took time.Duration, err error) {
+func (m *ProducerMetrics) appended(parts []part, took time.Duration, err error) {
 	if err != nil {
 		m.lost.Inc()
 		return
@@ -68,7 +76,7 @@ type ReaderMetrics struct {
 // NewReaderMetrics registers the metrics of readers.
 func NewReaderMetrics(reg prometheus.Registerer) *ReaderMetrics {
 	f := promauto.With(reg)
-	label := []string{"partition"}
+	label := []string{"topic", "partition"}
 	return &ReaderMetrics{
 		records:  f.NewCounterVec(prometheus.CounterOpts{Name: "shale_partition_read_records_total", Help: "Records read of a partition."}, label),
 		bytes:    f.NewCounterVec(prometheus.CounterOpts{Name: "shale_partition_read_bytes_total", Help: "Bytes of records read of a partition."}, label),
@@ -79,10 +87,10 @@ func NewReaderMetrics(reg prometheus.Registerer) *ReaderMetrics {
 }
 
 // Forget removes what a partition is like now, once another process has it. What was counted stays.
-func (m *ReaderMetrics) Forget(partition int32) {
+func (m *ReaderMetrics) Forget(topic string, partition int32) {
 	if m != nil {
 		for _, v := range []*prometheus.GaugeVec{m.lag, m.answered, m.failed} {
-			v.DeleteLabelValues(name(partition))
+			v.DeleteLabelValues(topic, name(partition))
 		}
 	}
 }

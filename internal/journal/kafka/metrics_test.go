@@ -11,11 +11,11 @@ func TestForget(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	m := NewReaderMetrics(reg)
 	for p := range int32(2) {
-		m.lag.WithLabelValues(name(p)).Set(5)
-		m.answered.WithLabelValues(name(p)).Set(5)
-		m.failed.WithLabelValues(name(p)).Set(1)
+		m.lag.WithLabelValues("shale", name(p)).Set(5)
+		m.answered.WithLabelValues("shale", name(p)).Set(5)
+		m.failed.WithLabelValues("shale", name(p)).Set(1)
 	}
-	m.Forget(0)
+	m.Forget("shale", 0)
 	families, err := reg.Gather()
 	if err != nil {
 		t.Fatal(err)
@@ -29,5 +29,5 @@ func TestForget(t *testing.T) {
 		t.Errorf("%d metrics are left", len(families))
 	}
 	var none *ReaderMetrics
-	none.Forget(0)
+	none.Forget("shale", 0)
 }

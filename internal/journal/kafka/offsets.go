@@ -113,14 +113,15 @@ func offsetsAt(ctx context.Context, cl *kgo.Client, topic string, partitions []i
 }
 
 // epochEnd returns the offset after the last record that a leader of a partition, or one before it, has
-// taken; negative: brokers know nothing of that leader.
-func epochEnd(ctx context.Context, cl *kgo.Client, topic string, partition, epoch int32) (int64, error) {
+// taken; negative: brokers know nothing of that leader. now is the present leader, which alone answers; -1:
+// whichever it is.
+func epochEnd(ctx context.Context, cl *kgo.Client, topic string, partition, epoch, now int32) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	req := kmsg.NewPtrOffsetForLeaderEpochRequest()
 	req.ReplicaID = -1
 	one := kmsg.NewOffsetForLeaderEpochRequestTopicPartition()
-	one.Partition, one.CurrentLeaderEpoch, one.LeaderEpoch = partition, -1, epoch
+	one.Partition, one.CurrentLeaderEpoch, one.LeaderEpoch = partition, now, epoch
 	req.Topics = []kmsg.OffsetForLeaderEpochRequestTopic{{Topic: topic, Partitions: []kmsg.OffsetForLeaderEpochRequestTopicPartition{one}}}
 	resp, err := req.RequestWith(ctx, cl)
 	if err != nil {

@@ -37,7 +37,9 @@ type ProducerOptions struct {
 	Deliver time.Duration
 	// VerifyEvery is how often the identity of the topic is verified (10 s).
 	VerifyEvery time.Duration
-	Registerer  prometheus.Registerer
+	// Metrics are those of the producer that was opened last; nil: new ones are registered at Registerer.
+	Metrics    *ProducerMetrics
+	Registerer prometheus.Registerer
 	// Logger reports a topic that is no longer the recorded one; nil discards it.
 	Logger *slog.Logger
 }
@@ -61,7 +63,7 @@ func (o *ProducerOptions) setDefaults() {
 type Producer struct {
 	o       ProducerOptions
 	client  *kgo.Client
-	metrics *producerMetrics
+	metrics *ProducerMetrics
 	health  *health
 	// maxRecord is the size of the largest record that the topic takes. opened is what it was at first, which
 	// the client keeps.
@@ -73,8 +75,11 @@ type Producer struct {
 	held      atomic.Int64
 	splitters splitters
 
-	// wrong is set once the topic is found to be another one.
-	wrong atomic.Pointer[TopicError]
+	// wrong is set once the topic is found to be another one, and sealed once it takes no more records.
+	wrong  atomic.Pointer[TopicError]
+	sealed atomic.Bool
+	asking sync.Mutex // held while brokers are asked whether it does; guards asked
+	asked  time.Time  // when they said last that it does not
 	// ends tell whether it may be another one, and then it is suspect until it has been verified, which
 	// hurry asks for.
 	ends    ends
@@ -130,7 +135,10 @@ func OpenProducer(ctx context.Context, o ProducerOptions) (*Producer, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.metrics = newProducerMetrics(o.Registerer, p)
+	if p.metrics = o.Metrics; p.metrics == nil {
+		p.metrics = NewProducerMetrics(o.Registerer)
+	}
+	p.metrics.of.Store(p)
 	verifying, stop := context.WithCancel(context.Background())
 	p.stop = stop
 	p.verify.Go(func() { p.verifyTopic(verifying) })
@@ -158,6 +166,8 @@ func (p *Producer) readEnds(ctx context.Context) error {
 // it again, and equal rows are stored once.
 //
 // A part that is larger than what the topic takes is divided into several records.
+//
+// After [ErrSealed] no later append will succeed, and no part of the batch will be stored that is not yet.
 //
 // Error classes: transient if Kafka did not acknowledge in time or the topic is not the recorded one, closed,
 // and invalid for a batch with a single row, or an order, that is larger than what the topic takes.
@@ -187,6 +197,9 @@ func (p *Producer) Append(ctx context.Context, b *model.Batch) error {
 		}
 	}
 	err := p.send(ctx, parts, room)
+	if errors.Is(err, kerr.MessageTooLarge) && p.isSealed(ctx) {
+		err = p.refusal()
+	}
 	p.metrics.appended(parts, time.Since(begun), err)
 	return err
 }
@@ -200,11 +213,43 @@ func (p *Producer) refusal() error {
 		// Senders keep their data until an operator has repaired this.
 		return fmt.Errorf("%w: %w", model.ErrTransient, wrong)
 	}
+	if p.sealed.Load() {
+		return fmt.Errorf("kafka: topic %s: %w: %w", p.o.Topic, model.ErrTransient, ErrSealed)
+	}
 	if p.suspect.Load() {
 		return p.suspected()
 	}
 	return nil
 }
+
+// isSealed asks brokers whether the topic takes no more records, after one of them has refused some. Others
+// may know of it a moment later.
+func (p *Producer) isSealed(ctx context.Context) bool {
+	p.asking.Lock()
+	defer p.asking.Unlock()
+	for try := range 3 {
+		if p.sealed.Load() || time.Since(p.asked) < sealAgain {
+			return p.sealed.Load()
+		}
+		if try > 0 {
+			select {
+			case <-ctx.Done():
+				return false
+			case <-time.After(2 * sealEvery):
+			}
+		}
+		if t, err := describe(ctx, p.client, p.o.Topic); err == nil {
+			p.sealed.Store(t.ID == p.o.TopicID && t.Sealed())
+		}
+	}
+	if !p.sealed.Load() {
+		p.asked = time.Now()
+	}
+	return p.sealed.Load()
+}
+
+// sealAgain is for how long batches that were refused take for granted that the topic is not sealed.
+const sealAgain = time.Second
 
 func (p *Producer) suspected() error {
 	return fmt.Errorf("kafka: topic %s: %w: brokers have taken a record at an offset that the topic had before; verifying which topic it is", p.o.Topic, model.ErrTransient)

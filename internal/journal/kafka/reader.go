@@ -137,14 +137,14 @@ func (r *Reader) Read(ctx context.Context, fn func(*Record) error) error {
 	}
 	if m := r.o.Metrics; m != nil {
 		if r.end >= 0 {
-			m.lag.WithLabelValues(name(r.o.Partition)).Set(float64(max(0, r.end-r.next)))
+			m.lag.WithLabelValues(r.o.Topic, name(r.o.Partition)).Set(float64(max(0, r.end-r.next)))
 		}
-		m.answered.WithLabelValues(name(r.o.Partition)).Set(float64(r.health.answered.Load()) / 1e9)
+		m.answered.WithLabelValues(r.o.Topic, name(r.o.Partition)).Set(float64(r.health.answered.Load()) / 1e9)
 		failed := 0.0
 		if r.failed != nil {
 			failed = 1
 		}
-		m.failed.WithLabelValues(name(r.o.Partition)).Set(failed)
+		m.failed.WithLabelValues(r.o.Topic, name(r.o.Partition)).Set(failed)
 	}
 	return err
 }
@@ -215,8 +215,8 @@ func (r *Reader) records(p *kgo.FetchPartition, fn func(*Record) error) error {
 	read, bytes := 0, 0
 	defer func() {
 		if m := r.o.Metrics; m != nil && read > 0 {
-			m.records.WithLabelValues(name(r.o.Partition)).Add(float64(read))
-			m.bytes.WithLabelValues(name(r.o.Partition)).Add(float64(bytes))
+			m.records.WithLabelValues(r.o.Topic, name(r.o.Partition)).Add(float64(read))
+			m.bytes.WithLabelValues(r.o.Topic, name(r.o.Partition)).Add(float64(bytes))
 		}
 	}()
 	for _, rec := range p.Records {
@@ -291,7 +291,7 @@ func damaged(err error) bool {
 
 // kept returns an error unless brokers still have the records before From, as they were read.
 func (r *Reader) kept(ctx context.Context) error {
-	end, err := epochEnd(ctx, r.client, r.o.Topic, r.o.Partition, *r.o.FromEpoch)
+	end, err := epochEnd(ctx, r.client, r.o.Topic, r.o.Partition, *r.o.FromEpoch, -1)
 	if err != nil || end >= r.next {
 		return err
 	}

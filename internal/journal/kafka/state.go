@@ -64,7 +64,7 @@ func CreateState(ctx context.Context, c Connection, p Plan) error {
 // CheckState judges a state topic.
 func CheckState(t *Topic) (all []Finding) {
 	add := func(refused bool, setting, value, why string) {
-		all = append(all, Finding{t.Name + ": " + setting, value, refused, why})
+		all = append(all, Finding{Setting: t.Name + ": " + setting, Value: value, Refused: refused, Why: why})
 	}
 	if t.Partitions != 1 {
 		add(true, "partitions", fmt.Sprint(t.Partitions), "must be 1: its records have one order")

@@ -27,8 +27,8 @@ func (*Adopt) Help() string {
     shale kafka adopt --config shale.yaml --dry-run
     shale kafka adopt --config shale.yaml
 
-Double the partitions: make a topic with twice as many, and adopt it. What the old one has is shipped before anything of
-the new one, since rows of a series keep their order. So the old topic must stay until then:
+Go on with another topic that is as large or twice as large, as 'shale kafka double' does with one that it makes. The old
+topic takes no more records from then on. It must stay until all of its records are in the bucket:
 
     shale kafka adopt --config shale.yaml --kafka.topic shale-32
 
@@ -67,15 +67,13 @@ func (c *Adopt) Run(ctx context.Context, k *kong.Context, environ []string, stdo
 		return err
 	}
 	if c.DryRun {
+		if err := topics.Follows(p.epochs, &next); err != nil {
+			return err
+		}
 		r.Epoch = uint64(len(p.epochs) + 1)
 		return p.print(r)
 	}
-	next, err = topics.Add(ctx, p.bucket, p.epochs, next)
-	if err != nil {
-		return err
-	}
-	r.Epoch = next.Number
-	return p.print(r)
+	return p.begin(ctx, r, next)
 }
 
 // begins returns where Shale's records begin in each partition.

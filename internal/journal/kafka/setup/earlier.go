@@ -51,14 +51,22 @@ func (p *place) earlier(ctx context.Context, r *report) error {
 	return nil
 }
 
-// leftOf returns what an earlier epoch has that the bucket has not, or nil.
+// leftOf returns what an earlier epoch has that the bucket has not, or nil once its topic may be deleted.
 func (p *place) leftOf(ctx context.Context, e *topics.Epoch) (*kafka.Finding, error) {
 	shipped, err := p.shipped(ctx, e)
 	if err != nil {
 		return nil, err
 	}
+	done := true
+	for n := range e.Partitions {
+		end, ends := topics.End(p.epochs, e.Number, n)
+		done = done && ends && shipped[n] >= end
+	}
 	t, err := kafka.Describe(ctx, p.connection, e.Topic)
 	if errors.Is(err, kafka.ErrNoTopic) || err == nil && t.ID != e.ID {
+		if done {
+			return nil, nil
+		}
 		return &kafka.Finding{Refused: true, Why: "the topic is gone, and the bucket does not say that it had all of its records: what was missing is lost"}, nil
 	}
 	if err != nil {
@@ -74,14 +82,24 @@ func (p *place) leftOf(ctx context.Context, e *topics.Epoch) (*kafka.Finding, er
 	}
 	left := int64(0)
 	for _, n := range partitions {
-		if shipped[n] < has[n].Start {
+		end, ends := topics.End(p.epochs, e.Number, n)
+		switch {
+		case shipped[n] < has[n].Start:
 			return &kafka.Finding{Refused: true, Why: fmt.Sprintf(
 				"partition %d: Kafka has deleted the records with offsets %d to %d, which are not in the bucket: they are lost", n, shipped[n], has[n].Start-1)}, nil
+		case ends && has[n].End > end:
+			return &kafka.Finding{Refused: true, Why: fmt.Sprintf(
+				"partition %d: it ended at offset %d, and has taken records up to offset %d since, as after its max.message.bytes was raised: they are not read", n, end, has[n].End)}, nil
+		case ends && has[n].End < end && shipped[n] < end:
+			return &kafka.Finding{Refused: true, Why: fmt.Sprintf("partition %d: brokers have lost the records with offsets %d to %d, which are not in the bucket", n, max(shipped[n], has[n].End), end-1)}, nil
 		}
 		left += max(0, has[n].End-shipped[n])
 	}
-	if left > 0 {
-		return &kafka.Finding{Why: fmt.Sprintf("%d records are not in the bucket yet, and the partitions after them do not begin before they are", left)}, nil
+	switch {
+	case left > 0:
+		return &kafka.Finding{Why: fmt.Sprintf("%d records are not in the bucket yet, and the partitions after them do not begin before they are; the topic must stay", left)}, nil
+	case done:
+		return &kafka.Finding{Note: true, Why: "all of its records are in the bucket, and it takes no more: the topic and its state topic may be deleted"}, nil
 	}
 	return nil, nil
 }

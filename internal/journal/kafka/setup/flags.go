@@ -28,6 +28,7 @@ type Group struct {
 	Create Create     `cmd:"" help:"Make the topic that carries writes, and record it in the bucket."`
 	Check  Check      `cmd:"" help:"Check the topic: its settings, and whether the bucket has what it deletes."`
 	Accept AcceptLoss `cmd:"" name:"accept-loss" help:"Go on with a partition that has stopped, without records that are lost or cannot be read."`
+	Double Double     `cmd:"" help:"Go on with twice as many partitions, in a new topic, while everything runs."`
 	Adopt  Adopt      `cmd:"" help:"Begin to use another topic: one that was made by other means, a larger one, or a new one after a loss."`
 }
 
@@ -135,8 +136,11 @@ func (p *place) print(r *report) error {
 	}
 	for _, f := range r.Findings {
 		level := "warning"
-		if f.Refused {
+		switch {
+		case f.Refused:
 			level = "refused"
+		case f.Note:
+			level = "note"
 		}
 		if _, err := fmt.Fprintf(p.stdout, "\n%s: %s = %s\n    %s\n", level, f.Setting, f.Value, f.Why); err != nil {
 			return err
