@@ -2,10 +2,8 @@ package app
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/shaledb/shale/internal/api"
@@ -15,7 +13,6 @@ import (
 	"github.com/shaledb/shale/internal/bucket/location"
 	"github.com/shaledb/shale/internal/cache/ram"
 	"github.com/shaledb/shale/internal/ingest"
-	"github.com/shaledb/shale/internal/journal/kafka"
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/read/remote/wire"
 	"github.com/shaledb/shale/internal/store/catalog"
@@ -35,16 +32,13 @@ const (
 
 // ingestRole takes partitions of Kafka to the bucket, and answers other processes for what is not there yet.
 type ingestRole struct {
-	n        *node
-	catalog  *catalog.Catalog
-	pages    *ram.Cache
-	owner    *ingest.Owner
-	state    *kafka.State
-	counting sync.WaitGroup
-	group    *ingester.Member // nil: kafka.partitions says what this process has
-	pool     *model.QueryPool
-	ending   context.Context // once it ends, requests of other processes do
-	end      context.CancelFunc
+	n       *node
+	catalog *catalog.Catalog
+	pages   *ram.Cache
+	epochs  *ingester.Epochs
+	pool    *model.QueryPool
+	ending  context.Context // once it ends, requests of other processes do
+	end     context.CancelFunc
 }
 
 func openIngest(ctx context.Context, n *node) (_ role, err error) {
@@ -67,7 +61,7 @@ func openIngest(ctx context.Context, n *node) (_ role, err error) {
 	if r.catalog, err = n.catalogue(ctx); err != nil {
 		return nil, err
 	}
-	if err := r.leave(epoch.Number, partitions); err != nil {
+	if err := r.clean(); err != nil {
 		return nil, err
 	}
 	split := memoryOf(c)
@@ -76,52 +70,35 @@ func openIngest(ctx context.Context, n *node) (_ role, err error) {
 	}
 	r.pool = &model.QueryPool{MaxBytes: split.queries, Name: "requests of other processes"}
 	r.ending, r.end = context.WithCancel(context.Background())
-	if r.state, err = ingester.OpenState(c, epoch, n.registry, n.log); err != nil {
+	r.epochs, err = ingester.OpenEpochs(ctx, ingester.EpochsOptions{
+		Config: c, Bucket: n.bucket, Catalog: r.catalog, Known: n.epochs, Partitions: partitions, Of: r.options(split),
+		Most: func(tenant string) int64 { return n.tenants.head(tenant).Series }, Registerer: n.registry, Logger: n.log,
+	})
+	if err != nil {
+		r.end()
 		return nil, err
 	}
-	r.owner = ingest.Own(ingest.OwnerOptions{
-		Unlabelled: ingester.Forget(r.state, epoch), Of: r.options(split), Moves: len(partitions) == 0, Metrics: ingest.NewOwnerMetrics(n.registry), Readers: kafka.NewReaderMetrics(n.registry), Logger: n.log,
-	})
-	r.owner.Hold(partitions...)
 	buffered := func() (n int64) {
-		r.owner.Each(func(_ int32, p *ingest.Partition, _ ingest.State, _ error) {
-			if p != nil {
-				n += p.Head().Buffered()
-			}
-		})
+		for _, owner := range r.epochs.Lanes() {
+			owner.Each(func(_ int32, p *ingest.Partition, _ ingest.State, _ error) {
+				if p != nil {
+					n += p.Head().Buffered()
+				}
+			})
+		}
 		return n
 	}
 	n.disk.Buffered.Store(&buffered)
-	if len(partitions) == 0 {
-		if r.group, err = ingester.Join(ctx, c, epoch, r.owner, n.log); err != nil {
-			r.end()
-			r.owner.Stop()
-			return nil, err
-		}
-	}
-	r.counting.Go(func() {
-		ingester.Count(r.ending, r.owner, r.state, epoch, func(tenant string) int64 { return n.tenants.head(tenant).Series })
-	})
 	return r, nil
 }
 
-// leave deletes the folders of partitions that other processes have now. Their rows are in the bucket or in
-// Kafka.
-func (r *ingestRole) leave(epoch uint64, partitions []int32) error {
+// clean deletes the folders of partitions that an earlier process has left. Their rows are in the bucket or
+// in Kafka.
+func (r *ingestRole) clean() error {
 	fs, dir := r.n.fs, r.n.fs.PathJoin(r.n.dataDir, ingestFolder)
-	if err := fs.MkdirAll(dir, 0o755); err != nil {
-		return fmt.Errorf("%w: %s: %w", model.ErrTransient, dir, err)
-	}
-	own := map[string]bool{}
-	for _, p := range partitions {
-		own[headFolderOf(epoch, p)] = true
-	}
-	found, err := fs.List(dir)
-	for _, name := range found {
-		if !own[name] && err == nil {
-			r.n.log.Info("deleting the folder of a partition that this process does not have", "folder", fs.PathJoin(dir, name))
-			err = fs.RemoveAll(fs.PathJoin(dir, name))
-		}
+	err := fs.RemoveAll(dir)
+	if err == nil {
+		err = fs.MkdirAll(dir, 0o755)
 	}
 	if err != nil {
 		return fmt.Errorf("%w: %s: %w", model.ErrTransient, dir, err)
@@ -135,26 +112,25 @@ func headFolderOf(epoch uint64, partition int32) string {
 }
 
 // options returns what makes the options of partitions, each of which has an equal share of the memory.
-func (r *ingestRole) options(split budget) func(int32, int) ingest.Options {
+func (r *ingestRole) options(split budget) func(*topics.Epoch, int32, int) ingest.Options {
 	n, c := r.n, r.n.config
 	apart := n.where.Kind != location.Folder || !liesIn(n.where.Dir, n.dataDir)
-	epoch := topics.Latest(n.epochs).Number
 	connection := c.Kafka.Connection()
 	connection.Log = n.log
-	return func(partition int32, shares int) ingest.Options {
+	return func(epoch *topics.Epoch, partition int32, shares int) ingest.Options {
 		partitions := int64(shares)
 		return ingest.Options{
-			Connection: connection, Epochs: n.epochs,
+			Connection: connection,
 			// One response is being read while another one waits.
 			ReadBytes:    int32(min(max(split.journal/partitions/2, 64<<10), 4<<20)),
 			LabelRefresh: c.Roles.LabelRefresh, ShipEvery: c.Roles.ShipEvery, Bucket: n.bucket, Catalog: r.catalog, Room: n.disk.Room, Logger: n.log,
 			Head: head.Options{
-				FS: n.fs, Dir: n.fs.PathJoin(n.dataDir, ingestFolder, headFolderOf(epoch, partition)), Seed: n.seed,
+				FS: n.fs, Dir: n.fs.PathJoin(n.dataDir, ingestFolder, headFolderOf(epoch.Number, partition)), Seed: n.seed,
 				KnownBytes: split.known / partitions, RowBytes: split.rows / partitions, LabelBytes: split.labels / partitions,
 				Limits: c.Head, Windows: c.Windows, MaxFuture: c.Write.MaxFuture, Linger: c.Query.Timeout + linger,
 				Space: n.disk, BucketApart: apart, WindowBytes: n.disk.Part((1 << 30) / partitions),
 				Deleter: deletions.Shipper{Bucket: n.bucket, Catalog: r.catalog}, Filters: lineFilter,
-				Registerer: n.registry, Logger: n.log.With("partition", partition),
+				Registerer: n.registry, Logger: n.log.With("topic", epoch.Topic, "partition", partition),
 			},
 		}
 	}
@@ -162,7 +138,7 @@ func (r *ingestRole) options(split budget) func(int32, int) ingest.Options {
 
 // ready is [role.ready].
 func (r *ingestRole) ready() error {
-	return errors.Join(r.group.Ready(), r.owner.Ready())
+	return r.epochs.Ready()
 }
 
 // mount is [role.mount].
@@ -195,22 +171,25 @@ func (r *ingestRole) mount(mux api.Mux) error {
 }
 
 // partitions returns the heads that other processes may ask.
-func (r *ingestRole) partitions() []peer.Partition { return ingester.Held(r.owner, r.pages) }
+func (r *ingestRole) partitions() (all []peer.Partition) {
+	for _, owner := range r.epochs.Lanes() {
+		all = append(all, ingester.Held(owner, r.pages)...)
+	}
+	return all
+}
 
 // quiesce is [role.quiesce].
 // Partitions of a group go to other processes first, while this one still answers queries.
 func (r *ingestRole) quiesce() error {
-	r.group.Leave()
+	r.epochs.Leave()
 	time.AfterFunc(peersEnd, r.end)
 	return nil
 }
 
 // close is [role.close]. It ships all rows. What cannot be shipped in time, the next owner reads again.
 func (r *ingestRole) close() error {
-	r.group.Leave()
+	r.epochs.Leave()
 	r.end()
-	r.counting.Wait()
-	r.owner.Stop()
-	r.state.Close()
+	r.epochs.Close()
 	return nil
 }

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -29,7 +28,7 @@ const (
 // Roles has the settings of processes that have not the role all.
 type Roles struct {
 	Partitions   string        `name:"kafka.partitions" default:"" placeholder:"N-M,..." help:"Partitions of kafka.topic that this process ingests, such as 0-7 or 0,2,4-7: each belongs to one process with the role ingest. Empty: the processes of kafka.group divide them. Other roles do not use it."`
-	Group        string        `name:"kafka.group" default:"" placeholder:"NAME" help:"Consumer group whose members, the processes with the role ingest, divide the partitions of kafka.topic. Empty: kafka.topic with -ingest after it. It is not used with kafka.partitions."`
+	Group        string        `name:"kafka.group" default:"" placeholder:"NAME" help:"Consumer group whose members, the processes with the role ingest, divide the partitions of kafka.topic. Those of the second topic have it with -2 after it, and so on. Empty: the name of the topic with -ingest after it. It is not used with kafka.partitions."`
 	Ingesters    string        `name:"ingesters" default:"" placeholder:"HOST:PORT,..." help:"Where the role query asks for what is not in the bucket yet: http-listen of each process with the role ingest, separated by commas. dns+HOST:PORT stands for all addresses of a name."`
 	PeerToken    string        `name:"ingesters-token-file" default:"" placeholder:"FILE" help:"File whose first line is the token that the role query sends to ingesters. They must give it the right peer. It is read again within 10 s. Empty: none."`
 	PeerTLS      Switch        `name:"ingesters-tls" default:"off" placeholder:"on|off" help:"Use HTTPS for requests to ingesters."`
@@ -75,8 +74,17 @@ func (r *Roles) PartitionList() ([]int32, error) {
 	return all, nil
 }
 
-// GroupName returns the group whose members divide the partitions.
-func (c *Config) GroupName() string { return cmp.Or(c.Roles.Group, c.Kafka.Topic+"-ingest") }
+// GroupName returns the group whose members divide the partitions of an epoch. Members have the topics of
+// their epoch alone, so that each epoch has a group of its own.
+func (c *Config) GroupName(epoch uint64, topic string) string {
+	switch {
+	case c.Roles.Group == "":
+		return topic + "-ingest"
+	case epoch == 1:
+		return c.Roles.Group
+	}
+	return fmt.Sprintf("%s-%d", c.Roles.Group, epoch)
+}
 
 // list splits a list at commas.
 func list(s string) (all []string) {

@@ -14,7 +14,6 @@ import (
 	"github.com/shaledb/shale/internal/journal/kafka"
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/store/catalog"
-	"github.com/shaledb/shale/internal/store/topics"
 )
 
 // OwnerOptions configure an Owner.
@@ -22,6 +21,8 @@ type OwnerOptions struct {
 	// Of returns the options of a partition that has one of so many shares of the memory. Partition, Life,
 	// AllLabels, Ahead, ShipFirst and Metrics are set here.
 	Of func(partition int32, shares int) Options
+	// Topic names the partitions in metrics.
+	Topic string
 	// Moves says that other processes may get the partitions, and look for the ships of this one.
 	Moves bool
 	// Unlabelled is told of the first record of a partition whose labels are nowhere, also in old blocks, and
@@ -48,26 +49,9 @@ type Owner struct {
 
 	mu  sync.Mutex
 	all map[int32]*owned
+	// others is how many partitions of other epochs there are.
+	others int
 }
-
-// State says what an owner does with a partition.
-type State string
-
-// The states of a partition.
-const (
-	// Opening finds where the partition goes on, and reads labels from the bucket.
-	Opening State = "opening"
-	// Reading has not reached the end of the partition yet.
-	Reading State = "reading"
-	// Ready has reached the end. Then queries may rely on the partition, also if it falls back later.
-	Ready State = "ready"
-	// Leaving has let the partition go, and answers queries until its next owner has shipped.
-	Leaving State = "leaving"
-	// Stopped waits before it tries again, after an error.
-	Stopped State = "stopped"
-	// Ended is after Close.
-	Ended State = "ended"
-)
 
 // owned is a partition of an owner.
 type owned struct {
@@ -125,7 +109,7 @@ func (w *Owner) Hold(partitions ...int32) {
 	for _, x := range w.all {
 		x.othersHave()
 	}
-	w.shares.resize(len(w.all))
+	w.shares.resize(len(w.all) + w.others)
 }
 
 // Release ships partitions and lets them go, within the time of ctx. They answer queries until their next
@@ -187,8 +171,17 @@ func (w *Owner) Succeeded(ctx context.Context, idle time.Duration) (left int) {
 	}
 }
 
+// Others says how many partitions of other epochs take memory, too.
+func (w *Owner) Others(partitions int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.others = partitions
+	w.shares.resize(len(w.all) + w.others)
+}
+
 // Stop makes all partitions ship, except for those that were let go, and ends them.
 func (w *Owner) Stop() {
+	defer w.o.Metrics.unwatch(w)
 	w.mu.Lock()
 	w.stop() // no more begin
 	w.mu.Unlock()
@@ -201,6 +194,8 @@ const (
 	mostPause  = time.Minute
 	// mostLabelPause is that of a partition that lacks labels: each attempt reads those of all blocks.
 	mostLabelPause = 5 * time.Minute
+	// The bucket is asked again and again whether the epoch before has ended.
+	leastWait, mostWait = 500 * time.Millisecond, 10 * time.Second
 )
 
 // tellEvery is after how long writers are asked again for labels that have not come. Each time, they send all
@@ -215,7 +210,7 @@ var (
 
 // run opens and runs a partition again and again, until it is let go.
 func (w *Owner) run(x *owned) {
-	pause, allLabels := leastPause, false
+	pause, waiting, allLabels := leastPause, leastWait, false
 	told, toldAt := int64(-1), time.Time{} // of which offset Unlabelled was told last
 	for w.goesOn(x) {
 		ctx, end := context.WithCancelCause(w.ctx)
@@ -229,6 +224,23 @@ func (w *Owner) run(x *owned) {
 				w.o.Logger.Warn("a partition was let go, and its end failed", "partition", x.number, "err", err)
 			}
 			end(nil)
+			continue
+		}
+		if errors.Is(err, ErrClosed) {
+			w.o.Logger.Info("a partition has ended, and the bucket has all of it", "topic", w.o.Topic, "partition", x.number)
+			x.set(nil, Closed, nil)
+			<-ctx.Done()
+			end(nil)
+			continue
+		}
+		if _, waits := errors.AsType[*WaitsError](err); waits {
+			x.set(nil, Waiting, err)
+			select {
+			case <-ctx.Done():
+			case <-time.After(waiting):
+			}
+			end(nil)
+			waiting = min(waiting+leastWait, mostWait)
 			continue
 		}
 		var unlabelled *UnlabelledError
@@ -269,8 +281,8 @@ func (w *Owner) goesOn(x *owned) bool {
 		return true
 	}
 	delete(w.all, x.number)
-	w.o.Readers.Forget(x.number)
-	w.shares.resize(len(w.all))
+	w.o.Readers.Forget(w.o.Topic, x.number)
+	w.shares.resize(len(w.all) + w.others)
 	return false
 }
 
@@ -302,8 +314,8 @@ func (w *Owner) life(ctx context.Context, end context.CancelCauseFunc, x *owned,
 		err = fmt.Errorf("%w; give the partition to one process", err)
 	}
 	err = errors.Join(err, p.Close())
-	if !x.isHeld() {
-		err = errors.Join(err, o.Head.FS.RemoveAll(o.Head.Dir)) // its next owner has the rows
+	if !x.isHeld() || errors.Is(err, ErrClosed) {
+		err = errors.Join(err, o.Head.FS.RemoveAll(o.Head.Dir)) // its next owner has the rows, or the bucket
 	}
 	return p.Next() > began, err
 }
@@ -460,8 +472,10 @@ func (w *Owner) Ready() error {
 	w.Each(func(number int32, p *Partition, state State, err error) {
 		all++
 		switch state {
-		case Ready, Leaving:
+		case Ready, Leaving, Closed:
 			return
+		case Waiting:
+			waits = err
 		case Reading:
 			waits = fmt.Errorf("partition %d reads offset %d of %d", number, p.Next(), p.End())
 		case Opening, Ended:
@@ -478,14 +492,4 @@ func (w *Owner) Ready() error {
 		return nil
 	}
 	return fmt.Errorf("%w: %d of %d partitions are not ready: %w", model.ErrTransient, n, all, waits)
-}
-
-// CheckPartitions returns an error of class invalid unless an epoch has all of the partitions.
-func CheckPartitions(e *topics.Epoch, partitions []int32) error {
-	for _, p := range partitions {
-		if p < 0 || p >= e.Partitions {
-			return fmt.Errorf("%w: partition %d: topic %s has %d partitions, 0 to %d", model.ErrInvalid, p, e.Topic, e.Partitions, e.Partitions-1)
-		}
-	}
-	return nil
 }

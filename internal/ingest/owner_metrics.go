@@ -1,25 +1,27 @@
 package ingest
 
 import (
+	"slices"
 	"strconv"
-	"sync/atomic"
+	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
 
 // OwnerMetrics are the metrics of the partitions of a process.
 type OwnerMetrics struct {
-	owner                        atomic.Pointer[Owner]
+	mu                           sync.Mutex
+	owners                       []*Owner
 	state, covered, next, behind *prometheus.Desc
 	moves                        *prometheus.CounterVec
 }
 
 // NewOwnerMetrics registers the metrics of an owner.
 func NewOwnerMetrics(reg prometheus.Registerer) *OwnerMetrics {
-	label := []string{"partition"}
+	label := []string{"topic", "partition"}
 	m := &OwnerMetrics{
-		state: prometheus.NewDesc("shale_partition_state", "Whether a partition is in a state: opening, reading (it has not reached the end yet), ready, leaving (another process gets it), stopped or ended.",
-			[]string{"partition", "state"}, nil),
+		state: prometheus.NewDesc("shale_partition_state", "Whether a partition is in a state: opening, reading (it has not reached the end yet), ready, leaving (another process gets it), waiting (for partitions of the topic before), closed (its topic has ended), stopped or ended.",
+			[]string{"topic", "partition", "state"}, nil),
 		covered: prometheus.NewDesc("shale_partition_covered_offset", "First offset of a partition that the bucket has not, as far as this process knows.", label, nil),
 		next:    prometheus.NewDesc("shale_partition_next_offset", "First offset of a partition that was not read.", label, nil),
 		behind:  prometheus.NewDesc("shale_partition_unshipped_records", "Records of a partition that were read and are not in the bucket.", label, nil),
@@ -37,10 +39,20 @@ func (m *OwnerMetrics) moved(what string, partitions int) {
 	}
 }
 
-// watch makes the metrics those of an owner.
+// watch adds an owner, and unwatch removes it.
 func (m *OwnerMetrics) watch(w *Owner) {
 	if m != nil {
-		m.owner.Store(w)
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.owners = append(m.owners, w)
+	}
+}
+
+func (m *OwnerMetrics) unwatch(w *Owner) {
+	if m != nil {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.owners = slices.DeleteFunc(slices.Clone(m.owners), func(o *Owner) bool { return o == w })
 	}
 }
 
@@ -53,16 +65,21 @@ func (m *OwnerMetrics) Describe(to chan<- *prometheus.Desc) {
 
 // Collect sends the values of the metrics.
 func (m *OwnerMetrics) Collect(to chan<- prometheus.Metric) {
-	w := m.owner.Load()
-	if w == nil {
-		return
+	m.mu.Lock()
+	owners := m.owners
+	m.mu.Unlock()
+	for _, w := range owners {
+		m.collect(w, to)
 	}
+}
+
+func (m *OwnerMetrics) collect(w *Owner, to chan<- prometheus.Metric) {
 	w.Each(func(number int32, p *Partition, state State, _ error) {
 		name := strconv.Itoa(int(number))
 		gauge := func(d *prometheus.Desc, v float64, labels ...string) {
-			to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, append([]string{name}, labels...)...)
+			to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, append([]string{w.o.Topic, name}, labels...)...)
 		}
-		for _, s := range []State{Opening, Reading, Ready, Leaving, Stopped, Ended} {
+		for _, s := range []State{Opening, Reading, Ready, Leaving, Waiting, Closed, Stopped, Ended} {
 			v := 0.0
 			if s == state {
 				v = 1

@@ -26,15 +26,19 @@ import (
 // Options configure a Partition. Zero values take the defaults that are named.
 type Options struct {
 	Connection kafka.Connection
-	// Epochs are those of the bucket; the last one has the partition.
+	// Epochs are those of the bucket, up to that of the partition at least. Epoch is its number; 0: the last
+	// one.
 	Epochs    []topics.Epoch
+	Epoch     uint64
 	Partition int32
+	// End returns the offset at which a partition of an epoch ends, once a later one is recorded; nil: none is.
+	End func(epoch uint64, partition int32) (offset int64, ok bool)
 	// ReadBytes bounds one response of Kafka: see [kafka.ReaderOptions].
 	ReadBytes int32
 	Metrics   *kafka.ReaderMetrics
 
 	// Head has the file system, the folder, the seed and the bounds of the head. What is in the folder is
-	// deleted. Node, Epoch and Shipper are set here, and its metrics get the label "partition".
+	// deleted. Node, Epoch and Shipper are set here, and its metrics get the labels "topic" and "partition".
 	Head    head.Options
 	Bucket  bucket.Bucket
 	Catalog *catalog.Catalog
@@ -83,19 +87,23 @@ type Partition struct {
 	metrics  *registrations
 	watchers watchers
 	unknown  []uint32
+	short    time.Time // since when brokers say less than the end; zero: they do not
 
 	// overtaken ends, with the reason, when another life has shipped the partition.
 	overtaken context.Context
 	overtake  context.CancelCauseFunc
-	// next and end are those of the reader after its last read.
-	next, end atomic.Int64
-	caught    atomic.Bool
+	// next and last are those of the reader after its last read.
+	next, last atomic.Int64
+	caught     atomic.Bool
 }
 
 // Open finds where the partition goes on, and opens an empty head there.
 func Open(ctx context.Context, o Options) (_ *Partition, err error) {
 	last := topics.Latest(o.Epochs)
-	if last == nil || o.Partition < 0 || o.Partition >= last.Partitions || o.Life == "" {
+	if o.Epoch > 0 && o.Epoch <= uint64(len(o.Epochs)) {
+		last = &o.Epochs[o.Epoch-1]
+	}
+	if last == nil || o.Epoch > last.Number || o.Partition < 0 || o.Partition >= last.Partitions || o.Life == "" {
 		return nil, fmt.Errorf("partition %d: %w: no epoch has it, or the partition has no life", o.Partition, model.ErrInvalid)
 	}
 	if o.ShipEvery <= 0 {
@@ -114,19 +122,29 @@ func Open(ctx context.Context, o Options) (_ *Partition, err error) {
 		o.open = func(ctx context.Context, o kafka.ReaderOptions) (reader, error) { return kafka.OpenReader(ctx, o) }
 	}
 	p := &Partition{o: o, epoch: *last, node: topics.Node(o.Partition)}
+	if err := p.parentsClosed(ctx); err != nil {
+		return nil, err
+	}
 	if err := o.Catalog.Refresh(ctx); err != nil {
 		return nil, err
 	}
-	if err := p.parentsClosed(); err != nil {
-		return nil, err
-	}
 	shipped := o.Catalog.Progress(p.node, last.Number)
+	if shipped.Closed {
+		return nil, fmt.Errorf("partition %d of epoch %d: %w", o.Partition, last.Number, ErrClosed)
+	}
 	// Nothing before its begin belongs to Shale, so it counts as covered.
 	begin := max(shipped.To, uint64(last.Begins[o.Partition]))
 	p.overtaken, p.overtake = context.WithCancelCause(context.Background())
 	p.shipper = ship.New(ship.Options{FS: o.Head.FS, Bucket: o.Bucket, Catalog: o.Catalog, InBucket: true, Life: o.Life, Stale: p.overtake})
 	p.shipper.Resume(shipped)
 	p.gate = &gate{to: p.shipper}
+	if end, ok := p.end(); ok && begin >= topics.Covered(end) { // the topic may be gone
+		p.next.Store(end)
+		if err := p.close(ctx); err != nil {
+			return nil, err
+		}
+		return nil, fmt.Errorf("partition %d of epoch %d: %w", o.Partition, last.Number, ErrClosed)
+	}
 
 	// The rows of an older head are in the bucket or in Kafka, and which of them is not known.
 	if err := o.Head.FS.RemoveAll(o.Head.Dir); err != nil {
@@ -135,7 +153,7 @@ func Open(ctx context.Context, o Options) (_ *Partition, err error) {
 	h := o.Head
 	h.Node, h.Epoch, h.Shipper, h.ShipsRest = p.node, last.Number, p.gate, p.gate.shut.Load
 	h.KeepStale, h.FencesOnly, h.IdleAfter = true, true, max(3*time.Hour, 2*o.LabelRefresh)
-	p.metrics = register(h.Registerer, prometheus.Labels{"partition": strconv.Itoa(int(o.Partition))})
+	p.metrics = register(h.Registerer, prometheus.Labels{"topic": last.Topic, "partition": strconv.Itoa(int(o.Partition))})
 	h.Registerer = p.metrics
 	if p.head, err = head.Open(ctx, h); err != nil {
 		p.metrics.end()
@@ -156,7 +174,7 @@ func Open(ctx context.Context, o Options) (_ *Partition, err error) {
 		return nil, err
 	}
 	p.next.Store(p.reader.Next())
-	p.end.Store(-1)
+	p.last.Store(-1)
 	p.head.Start()
 	return p, nil
 }
@@ -165,21 +183,6 @@ func (p *Partition) openReader(ctx context.Context, from int64, metrics *kafka.R
 	return p.o.open(ctx, kafka.ReaderOptions{
 		Connection: p.o.Connection, Topic: p.epoch.Topic, TopicID: p.epoch.ID, Partition: p.o.Partition, From: from, MaxBytes: p.o.ReadBytes, Metrics: metrics,
 	})
-}
-
-// parentsClosed returns an error unless all rows of the partition's series in the epoch before are shipped.
-func (p *Partition) parentsClosed() error {
-	if p.epoch.Number == 1 || p.epoch.BeforeLost {
-		return nil
-	}
-	before := p.o.Epochs[p.epoch.Number-2]
-	for _, parent := range topics.Parents(p.o.Partition, before.Partitions, p.epoch.Partitions) {
-		if !p.o.Catalog.Covered(topics.Node(parent), before.Number).Closed {
-			return fmt.Errorf("partition %d of epoch %d: %w: partition %d of epoch %d is not closed, and has older rows of the same series",
-				p.o.Partition, p.epoch.Number, model.ErrTransient, parent, before.Number)
-		}
-	}
-	return nil
 }
 
 // Head returns the head, for queries.
@@ -257,7 +260,8 @@ const readPause = time.Second
 
 // Run reads the partition until ctx ends, and ships. Then it ships once more, unless the partition was let
 // go, and returns nil. It returns earlier, after it has shipped what came before, with an error that says
-// what stopped the partition. After [catalog.ErrStale] another machine has it, and nothing was shipped.
+// what stopped the partition: [ErrClosed] at the end of its topic. After [catalog.ErrStale] another machine
+// has it, and nothing was shipped.
 func (p *Partition) Run(ctx context.Context) error {
 	reading, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -295,6 +299,10 @@ func (p *Partition) Run(ctx context.Context) error {
 		}
 	})
 	err := p.read(reading)
+	ended := errors.Is(err, errEnd)
+	if ended {
+		err = nil
+	}
 	damage := context.Cause(reading)
 	stop(nil)
 	p.head.Rest() // a ship in the background would keep the last one waiting, for as long as the bucket is away
@@ -310,20 +318,37 @@ func (p *Partition) Run(ctx context.Context) error {
 	}
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.o.Drain)
 	defer cancel()
-	return errors.Join(err, p.Ship(last))
+	if err := errors.Join(err, p.Ship(last)); err != nil || !ended {
+		return err
+	}
+	if err := p.close(last); err != nil {
+		return err
+	}
+	return ErrClosed
 }
 
 // read applies records until ctx ends or the partition stops.
 func (p *Partition) read(ctx context.Context) error {
 	for ctx.Err() == nil {
+		if end, ok := p.end(); ok && p.Next() >= end {
+			return errEnd
+		}
 		if !p.awaitRoom(ctx) {
 			return nil
 		}
-		err := p.reader.Read(ctx, func(r *kafka.Record) error { return p.apply(ctx, r) })
+		err := p.reader.Read(ctx, func(r *kafka.Record) error {
+			if end, ok := p.end(); ok && r.Offset >= end {
+				return errEnd // what a topic takes after its end belongs to no one
+			}
+			return p.apply(ctx, r)
+		})
 		p.next.Store(p.reader.Next())
-		p.end.Store(p.reader.End())
+		p.last.Store(p.reader.End())
 		if p.End() >= 0 && p.Next() >= p.End() {
 			p.caught.Store(true)
+		}
+		if err == nil {
+			err = p.lostEnd()
 		}
 		switch {
 		case err == nil:
@@ -375,7 +400,13 @@ func (p *Partition) Held() (from, to uint64) { return p.shipper.Covered() + 1, p
 func (p *Partition) Next() int64 { return p.next.Load() }
 
 // End returns the offset after the last record of the partition, as far as it is known; -1: it is not.
-func (p *Partition) End() int64 { return p.end.Load() }
+func (p *Partition) End() int64 {
+	last := p.last.Load()
+	if end, ok := p.end(); ok && last >= 0 {
+		return end
+	}
+	return last
+}
 
 // Caught reports whether the end of the partition has been reached once.
 func (p *Partition) Caught() bool { return p.caught.Load() }

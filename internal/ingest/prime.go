@@ -18,9 +18,19 @@ import (
 func (p *Partition) prime(ctx context.Context) error {
 	var of []catalog.Block
 	var newest int64
+	type journal struct {
+		node  string
+		epoch uint64
+	}
+	// A gateway may have sent labels to the epoch before, and rows that it took at that time to this one.
+	mine := map[journal]bool{{p.node, p.epoch.Number}: true}
+	epoch, parents := p.parents()
+	for _, parent := range parents {
+		mine[journal{topics.Node(parent), epoch}] = true
+	}
 	for _, b := range p.o.Catalog.Live() {
 		for _, s := range b.Sources {
-			if s.Node == p.node && s.Epoch == p.epoch.Number {
+			if mine[journal{s.Node, s.Epoch}] {
 				of, newest = append(of, b), max(newest, b.Created)
 				break
 			}

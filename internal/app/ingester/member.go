@@ -30,7 +30,7 @@ type Member struct {
 func Join(ctx context.Context, c *config.Config, epoch *topics.Epoch, owner *ingest.Owner, log *slog.Logger) (*Member, error) {
 	connection := c.Kafka.Connection()
 	connection.Log = log
-	m := &Member{name: c.GroupName(), owner: owner, log: log}
+	m := &Member{name: c.GroupName(epoch.Number, epoch.Topic), owner: owner, log: log}
 	var err error
 	m.group, err = kafka.JoinGroup(ctx, kafka.GroupOptions{
 		Connection: connection, Topic: epoch.Topic, TopicID: epoch.ID, Partitions: epoch.Partitions, Group: m.name, Member: memberName(c), Logger: log,

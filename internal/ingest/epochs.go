@@ -1,0 +1,121 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/shaledb/shale/internal/journal/kafka"
+	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/topics"
+)
+
+// A topic that is followed by another one ends. Its partitions are read up to their ends, shipped, and
+// closed. The partitions of the next epoch wait for that, each for its parents: rows of one series and time
+// must be shipped in the order in which they came.
+
+// ErrClosed says that the bucket has all records of a partition, and that none will follow.
+var ErrClosed = errors.New("the partition has ended, and the bucket has all of its records")
+
+// errEnd stops the reading at the end of an epoch.
+var errEnd = errors.New("the topic ends here")
+
+// WaitsError says that a partition does not begin before another one of the epoch before is closed. It is of
+// class transient.
+type WaitsError struct {
+	Partition, Parent int32
+	Epoch             uint64 // of Parent
+}
+
+// Error names both partitions.
+func (e *WaitsError) Error() string {
+	return fmt.Sprintf("partition %d waits until partition %d of epoch %d is closed, which has older rows of the same series", e.Partition, e.Parent, e.Epoch)
+}
+
+// Unwrap returns the class.
+func (e *WaitsError) Unwrap() error { return model.ErrTransient }
+
+// parents returns the partitions of the epoch before that have series of the partition.
+func (p *Partition) parents() (epoch uint64, all []int32) {
+	if p.epoch.Number == 1 {
+		return 0, nil
+	}
+	before := p.o.Epochs[p.epoch.Number-2]
+	return before.Number, topics.Parents(p.o.Partition, before.Partitions, p.epoch.Partitions)
+}
+
+// parentsClosed returns an error unless all rows of the partition's series in the epoch before are shipped.
+func (p *Partition) parentsClosed(ctx context.Context) error {
+	if p.epoch.BeforeLost {
+		return nil
+	}
+	epoch, parents := p.parents()
+	for polled := false; ; polled = true {
+		var waits error
+		for _, parent := range parents {
+			if !p.o.Catalog.Covered(topics.Node(parent), epoch).Closed {
+				waits = &WaitsError{p.o.Partition, parent, epoch}
+				break
+			}
+		}
+		if waits == nil || polled {
+			return waits
+		}
+		if err := p.o.Catalog.Poll(ctx); err != nil { // costs less than to list the bucket
+			return err
+		}
+	}
+}
+
+// end returns the offset at which the partition ends, once a later epoch is known that says so.
+func (p *Partition) end() (offset int64, ok bool) {
+	if p.o.End == nil {
+		return 0, false
+	}
+	return p.o.End(p.epoch.Number, p.o.Partition)
+}
+
+// endLostAfter is how long brokers may say that the partition ends before its end: a new leader takes a
+// moment to know which records all replicas have.
+const endLostAfter = 30 * time.Second
+
+// lostEnd returns an error if brokers have lost the last records before the end.
+func (p *Partition) lostEnd() error {
+	end, ok := p.end()
+	last := p.last.Load()
+	if !ok || last < 0 || last >= end || p.Next() < last {
+		p.short = time.Time{}
+		return nil
+	}
+	if p.short.IsZero() {
+		p.short = time.Now()
+	}
+	if time.Since(p.short) < endLostAfter {
+		return nil
+	}
+	return &kafka.GapError{Topic: p.epoch.Topic, Partition: p.o.Partition, From: last, To: end - 1,
+		Why: fmt.Sprintf("the partition ended at offset %d when another topic followed, and ends before it now: brokers have lost records", end)}
+}
+
+// close records that the bucket has all records of the partition and that none will follow. All are shipped.
+func (p *Partition) close(ctx context.Context) error {
+	end, ok := p.end()
+	if !ok || p.Next() < end {
+		return fmt.Errorf("BUG: %w: partition %d is not at its end", model.ErrInvalid, p.o.Partition)
+	}
+	if p.gate.shut.Load() {
+		return fmt.Errorf("%w: the partition is not this process's", model.ErrTransient)
+	}
+	return p.shipper.Close(ctx, p.node, p.epoch.Number, topics.Covered(end))
+}
+
+// CheckPartitions returns an error of class invalid unless an epoch has all of the partitions.
+func CheckPartitions(e *topics.Epoch, partitions []int32) error {
+	for _, p := range partitions {
+		if p < 0 || p >= e.Partitions {
+			return fmt.Errorf("%w: partition %d: topic %s has %d partitions, 0 to %d", model.ErrInvalid, p, e.Topic, e.Partitions, e.Partitions-1)
+		}
+	}
+	return nil
+}
