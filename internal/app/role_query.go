@@ -50,8 +50,7 @@ func openQuery(ctx context.Context, n *node) (_ role, err error) {
 	if err := n.useDisk(); err != nil {
 		return nil, err
 	}
-	epoch, err := n.topic()
-	if err != nil {
+	if _, err := n.topic(); err != nil {
 		return nil, err
 	}
 	q := &queryRole{n: n, c: *n.config}
@@ -78,7 +77,7 @@ func openQuery(ctx context.Context, n *node) (_ role, err error) {
 		return nil, err
 	}
 	e.deletions = deletions.New(deletions.Options{
-		Connection: n.config.Kafka.Connection(), Epoch: *epoch, Bucket: n.bucket, Catalog: e.catalog, Filters: lineFilter, Most: q.c.Head.Deletion.Deletions, Registerer: n.registry,
+		Connection: n.config.Kafka.Connection(), Epoch: q.progress.Writes, GivenUp: q.progress.GivenUp, Bucket: n.bucket, Catalog: e.catalog, Filters: lineFilter, Most: q.c.Head.Deletion.Deletions, Registerer: n.registry,
 	})
 	if q.remote, err = peers.Open(&q.c.Roles, q.progress, e.deletions.Hiding, n.registry); err != nil {
 		return nil, err

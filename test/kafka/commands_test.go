@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -153,6 +154,7 @@ func testCommands(t *testing.T, broker *Broker) {
 
 	// Another topic begins another epoch.
 	run(1, "that of epoch 1 already; there is nothing to do", "adopt")
+	run(1, "topic writes is that of epoch 1: a topic is used once", "double", "writes")
 	create(t, open(broker.Addr), "small", 2)
 	run(1, "the next one has as many, or twice as many", "adopt", "--kafka.topic", "small")
 	double := create(t, open(broker.Addr), "double", 8)
@@ -166,6 +168,16 @@ func testCommands(t *testing.T, broker *Broker) {
 	}
 	if r := run(0, "", "adopt", "--kafka.topic", "double", "--from", "end"); r.Epoch != 2 || r.Partitions != 8 {
 		t.Errorf("adopt: %+v", r)
+	}
+	// The topic before takes no more, however large or small, and whoever asks.
+	if err := producer(t, open(broker.Addr), topic).Append(t.Context(), sample); !errors.Is(err, kafka.ErrSealed) || !errors.Is(err, model.ErrTransient) {
+		t.Errorf("an append to a topic that another one follows: %v", err)
+	}
+	if err := p.Append(t.Context(), sample); !errors.Is(err, kafka.ErrSealed) {
+		t.Errorf("an append by a producer that was open before: %v", err)
+	}
+	if ends, err := kafka.Seal(t.Context(), open(broker.Addr), "writes", topic.ID, 4); err != nil || !slices.Equal(ends, []int64{0, 0, 5, 0}) {
+		t.Errorf("the topic ends at %v, %v", ends, err)
 	}
 	// What the epoch before has lost is still said.
 	if r := run(1, "epoch 1 = writes: partition 2: Kafka has deleted the records with offsets 0 to 2", "check", "--kafka.topic", "double"); r.Extents[2].Shipped != 1 {

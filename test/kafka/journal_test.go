@@ -56,6 +56,7 @@ func TestKafka(t *testing.T) {
 		{"EqualRoles", testEqualRoles},
 		{"KillRoles", testKillRoles},
 		{"GroupMoves", testGroupMoves},
+		{"Doubling", testDoubling},
 		{"LabelsAgain", testLabelsAgain},
 		{"SeriesLimit", testSeriesLimit},
 		{"Tail", testTail},

@@ -106,6 +106,8 @@ type writers struct {
 	tried, acked [4]atomic.Int64
 	// answered and refused count queries; lastRefused is when one was refused, in Unix nanoseconds.
 	answered, refused, lastRefused atomic.Int64
+	// slowest is how long the slowest write took, in nanoseconds.
+	slowest atomic.Int64
 }
 
 // startWriters starts writers that accept no refusal, and queries for what they have sent.
@@ -115,11 +117,15 @@ func startWriters(t *testing.T, gateways, queries []*process, begin time.Time) *
 		w.running.Go(func() {
 			for k := int64(0); !w.stop.Load(); k++ {
 				w.tried[i].Store(k + 1)
+				began := time.Now()
 				if err := one(gateways[(int(k)+i)%len(gateways)], i, k, begin.Add(time.Duration(k)*time.Second)); err != nil {
 					t.Errorf("writer %d: %v", i, err)
 					return
 				}
 				w.acked[i].Store(k + 1)
+				if took := int64(time.Since(began)); took > w.slowest.Load() {
+					w.slowest.Store(took)
+				}
 				time.Sleep(20 * time.Millisecond)
 			}
 		})

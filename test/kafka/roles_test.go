@@ -289,7 +289,7 @@ func testAcceptLoss(t *testing.T, broker *Broker) {
 	pushRound(gateway, at(0), 0, series)
 	pushRound(gateway, at(1), 1, series)
 	shipped := endOf(t, broker, "given-up")
-	covered := fmt.Sprintf("shale_partition_covered_offset{partition=\"0\"} %d\n", shipped)
+	covered := fmt.Sprintf("shale_partition_covered_offset{partition=\"0\",topic=\"given-up\"} %d\n", shipped)
 	waitFor(t, "a ship", func() bool {
 		_, metrics := ingester.get("/metrics")
 		return strings.Contains(metrics, covered)
@@ -379,8 +379,8 @@ func testOneProcess(t *testing.T, broker *Broker) {
 	}
 	waitFor(t, "the ship of all rows", func() bool {
 		_, metrics := all.get("/metrics")
-		return strings.Contains(metrics, "shale_partition_unshipped_records{partition=\"0\"} 0\n") &&
-			strings.Contains(metrics, "shale_partition_unshipped_records{partition=\"1\"} 0\n")
+		return strings.Contains(metrics, "shale_partition_unshipped_records{partition=\"0\",topic=\"together\"} 0\n") &&
+			strings.Contains(metrics, "shale_partition_unshipped_records{partition=\"1\",topic=\"together\"} 0\n")
 	})
 	// The rows are in the bucket, and still in the heads: they count once.
 	at := begin.Add(time.Minute).Unix()
@@ -432,7 +432,9 @@ func testZombie(t *testing.T, broker *Broker) {
 	zombie.stop()
 	heir.start() // whoever was overtaken last has left rows in Kafka
 	shipped := fmt.Sprintf(" %d", endOf(t, broker, "zombie"))
-	waitFor(t, "the last ship", func() bool { return metric(heir, "shale_partition_covered_offset", `partition="0"`) == shipped })
+	waitFor(t, "the last ship", func() bool {
+		return metric(heir, "shale_partition_covered_offset", `partition="0",topic="zombie"`) == shipped
+	})
 	gateway.stop()
 	heir.stop()
 	compareWithServer(t, c.bucket, begin, rounds, series)

@@ -26,10 +26,13 @@ import (
 // Options build Deletions. Zero values take the defaults that are named.
 type Options struct {
 	Connection kafka.Connection
-	Epoch      topics.Epoch // takes writes
-	Bucket     bucket.Bucket
-	Catalog    *catalog.Catalog
-	Filters    deletion.Compiler
+	// Epoch returns the one that takes writes. It fails while rows of an earlier one are on their way.
+	Epoch func(context.Context) (*topics.Epoch, error)
+	// GivenUp reports whether what was not shipped of an epoch is lost. Nil: of none.
+	GivenUp func(epoch uint64) bool
+	Bucket  bucket.Bucket
+	Catalog *catalog.Catalog
+	Filters deletion.Compiler
 	// Most is the limit of deletions of a tenant that are not carried out yet; 0: nothing can be deleted.
 	Most       int
 	Registerer prometheus.Registerer
@@ -118,7 +121,10 @@ func (d *Deletions) commit(ctx context.Context, x deletion.Deletion) error {
 	if err := d.room(x.Tenant); err != nil {
 		return err
 	}
-	e := &d.o.Epoch
+	e, err := d.o.Epoch(ctx)
+	if err != nil {
+		return err
+	}
 	offsets, err := kafka.Order(ctx, d.o.Connection, e.Topic, e.ID, e.Partitions, &model.Batch{Tenant: x.Tenant, Signal: x.Signal, Control: c})
 	if err != nil {
 		return err
@@ -162,7 +168,7 @@ func (d *Deletions) room(tenant string) error {
 
 // Processed reports whether no row that a deletion hides is left.
 func (d *Deletions) Processed(r *catalog.Requested) bool {
-	return r.Left == 0 && r.Due(time.Now().UnixNano()) && d.o.Catalog.Passed(r.Deletion)
+	return r.Left == 0 && r.Due(time.Now().UnixNano()) && d.o.Catalog.Passed(r.Deletion, d.o.GivenUp)
 }
 
 // The reasons for which a deletion cannot be cancelled.

@@ -3,7 +3,6 @@ package gateway
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -25,13 +24,13 @@ import (
 // The rooms fit.
 var (
 	_ write.Head    = (*known.Announcer)(nil)
-	_ write.Journal = (*log)(nil)
+	_ write.Journal = (*epochLog)(nil)
 )
 
 // Options build a Gateway.
 type Options struct {
 	Connection kafka.Connection
-	// Epoch is the topic that takes writes: the last one that Bucket records.
+	// Epoch is the topic that takes writes: the last one that Bucket records. Later ones are noticed.
 	Epoch  topics.Epoch
 	Bucket bucket.Bucket
 	Seed   model.KeySeed
@@ -62,15 +61,15 @@ type Gateway struct {
 	o         Options
 	path      *write.Path
 	announcer *known.Announcer
-	producer  *kafka.Producer
-	state     *kafka.State
 	series    *series
 	families  *families.Writer
+	metrics   *kafka.ProducerMetrics
 
-	// later is set once the bucket records a later topic.
-	later atomic.Pointer[error]
-	stop  context.CancelFunc
-	done  sync.WaitGroup
+	now    atomic.Pointer[lane]
+	follow turn // held while the next epoch is looked for; guards asked
+	asked  time.Time
+	stop   context.CancelFunc
+	done   sync.WaitGroup
 }
 
 // Open connects to Kafka. It refuses a topic that is not the recorded one.
@@ -81,37 +80,28 @@ func Open(ctx context.Context, o Options) (_ *Gateway, err error) {
 	if err := o.Limits.Check(); err != nil {
 		return nil, err
 	}
-	g := &Gateway{o: o}
+	g := &Gateway{o: o, metrics: kafka.NewProducerMetrics(o.Registerer), follow: make(turn, 1)}
 	g.announcer, err = known.NewAnnouncer(known.AnnouncerOptions{
 		Bytes: o.KnownBytes, Topic: known.Topic{Epoch: o.Epoch.Number, Partitions: uint32(o.Epoch.Partitions)}, Refresh: o.LabelRefresh, Registerer: o.Registerer,
 	})
 	if err != nil {
 		return nil, err
 	}
-	g.producer, err = kafka.OpenProducer(ctx, kafka.ProducerOptions{
-		Connection: o.Connection, Topic: o.Epoch.Topic, TopicID: o.Epoch.ID, Partitions: o.Epoch.Partitions,
-		PartitionOf: func(k model.Key) int32 { return topics.PartitionOf(k, o.Epoch.Partitions) },
-		MaxBytes:    o.QueueBytes, Registerer: o.Registerer, Logger: o.Logger,
-	})
-	if err != nil {
-		g.announcer.Close()
-		return nil, err
-	}
-	if g.families, err = families.OpenWriter(ctx, families.WriterOptions{Bucket: o.Bucket, Limits: o.Families, Now: o.Now, Registerer: o.Registerer, Logger: o.Logger}); err != nil {
-		_ = g.producer.Close(ctx) // nothing was sent
-		g.announcer.Close()
-		return nil, err
-	}
 	g.series = newSeries(&o, g.announcer)
-	g.state, err = kafka.OpenState(kafka.StateOptions{Connection: o.Connection, Topic: o.Epoch.Topic, Take: g.told, Registerer: o.Registerer, Logger: o.Logger})
+	first, err := g.open(ctx, o.Epoch)
 	if err != nil {
-		err = errors.Join(err, g.families.Close(), g.producer.Close(ctx))
+		g.announcer.Close()
+		return nil, err
+	}
+	g.now.Store(first)
+	if g.families, err = families.OpenWriter(ctx, families.WriterOptions{Bucket: o.Bucket, Limits: o.Families, Now: o.Now, Registerer: o.Registerer, Logger: o.Logger}); err != nil {
+		_ = first.close(ctx) // nothing was sent
 		g.announcer.Close()
 		return nil, err
 	}
 	parts := &parts{of: o.LimitsOf, n: int64(max(1, o.Gateways))}
 	g.path = write.New(write.Options{
-		Seed: o.Seed, Head: g.announcer, Journal: &log{g}, Groups: g.series, Metadata: g.families, Limits: o.Limits, LimitsOf: parts.limits, Meter: o.Meter,
+		Seed: o.Seed, Head: g.announcer, Journal: &epochLog{g}, Groups: g.series, Metadata: g.families, Limits: o.Limits, LimitsOf: parts.limits, Meter: o.Meter,
 		Now: o.Now, Registerer: o.Registerer, Logger: o.Logger,
 	})
 	running, stop := context.WithCancel(context.Background())
@@ -125,12 +115,7 @@ func Open(ctx context.Context, o Options) (_ *Gateway, err error) {
 func (g *Gateway) Path() *write.Path { return g.path }
 
 // Ready returns why writes would be refused now, or nil.
-func (g *Gateway) Ready() error {
-	if later := g.later.Load(); later != nil {
-		return *later
-	}
-	return g.producer.Ready()
-}
+func (g *Gateway) Ready() error { return g.now.Load().producer.Ready() }
 
 // told is told what other processes have written to the state topic.
 func (g *Gateway) told(key string, value []byte, _ int64) {
@@ -149,29 +134,6 @@ func (g *Gateway) told(key string, value []byte, _ int64) {
 	}
 }
 
-// log appends batches to the topic, and notes which labels it has taken.
-type log struct{ g *Gateway }
-
-// Append is [write.Journal.Append].
-func (l *log) Append(ctx context.Context, b *model.Batch) error {
-	g := l.g
-	if later := g.later.Load(); later != nil {
-		return *later
-	}
-	sent := g.announcer.Moment()
-	if err := g.producer.Append(ctx, b); err != nil {
-		return err
-	}
-	if n := b.Labels.Len(); n > 0 {
-		keys := make([]model.Key, n)
-		for i, series := range b.Labels.Series {
-			keys[i] = b.Keys[series]
-		}
-		g.announcer.Announced(sent, b.Tenant, b.Signal, keys)
-	}
-	return nil
-}
-
 // advance drops announcements that no longer count.
 func (g *Gateway) advance(ctx context.Context) {
 	tick := time.NewTicker(g.o.LabelRefresh / 60)
@@ -188,8 +150,8 @@ func (g *Gateway) advance(ctx context.Context) {
 	}
 }
 
-// watch asks the bucket whether another topic takes writes now. What this gateway would still append would be
-// read by no one. It also drops old counts of series.
+// watch looks for a later epoch from time to time, as after a loss: a gateway that appends nothing would not
+// notice, and what it appends fails. It also drops old counts of series.
 func (g *Gateway) watch(ctx context.Context) {
 	tick := time.NewTicker(g.o.EpochEvery)
 	defer tick.Stop()
@@ -200,18 +162,8 @@ func (g *Gateway) watch(ctx context.Context) {
 		case <-tick.C:
 		}
 		g.series.expire(time.Now())
-		next, err := topics.Next(ctx, g.o.Bucket, g.o.Epoch.Number)
-		switch {
-		case ctx.Err() != nil:
-			return
-		case err != nil:
-			g.o.Logger.Warn("cannot ask the bucket whether another topic takes writes; trying again", "err", err)
-		case next != nil:
-			later := error(fmt.Errorf("%w: epoch %d with topic %s takes writes since %s; set kafka.topic to it, and restart the gateway",
-				model.ErrTransient, next.Number, next.Topic, time.Unix(0, next.Begun).UTC().Format(time.RFC3339)))
-			g.later.Store(&later)
-			g.o.Logger.Error("refusing all writes", "err", later)
-			return
+		if _, err := g.next(ctx, g.now.Load()); err != nil && ctx.Err() == nil {
+			g.o.Logger.Warn("cannot ask the bucket whether another topic takes writes, or begin with it; trying again", "err", err)
 		}
 	}
 }
@@ -222,12 +174,11 @@ const closeTime = 20 * time.Second
 // Close refuses further pushes, and waits until Kafka has answered for those that run.
 func (g *Gateway) Close() error {
 	g.path.Close()
-	g.state.Close()
 	g.stop()
 	g.done.Wait()
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()
-	err := g.producer.Close(ctx)
+	err := g.now.Load().close(ctx)
 	if saved := g.families.Close(); saved != nil {
 		g.o.Logger.Warn("cannot write the last descriptions of metric families; senders repeat them", "err", saved)
 	}

@@ -19,11 +19,11 @@ import (
 // counted again, a tenant may create more. Known series are not held back, also those that this gateway has
 // never seen: ingesters say which they are.
 type series struct {
-	epoch     topics.Epoch
 	most      func(tenant string) int64 // 0: no limit
 	announcer *known.Announcer
 
 	mu     sync.RWMutex
+	epoch  topics.Epoch
 	of     map[int32]counted
 	active map[string]int64 // of all partitions
 }
@@ -52,14 +52,23 @@ func newSeries(o *Options, announcer *known.Announcer) *series {
 	return s
 }
 
+// follow drops all counts, as those of an epoch that has ended.
+func (s *series) follow(e *topics.Epoch) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.epoch = *e
+	clear(s.of)
+	clear(s.active)
+}
+
 // take takes the numbers of a partition.
 func (s *series) take(r *state.Series, now time.Time) {
 	number := r.Partition.Number
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if r.Partition.Epoch != s.epoch.Number || number >= s.epoch.Partitions {
 		return
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.drop(number)
 	for tenant, n := range r.Active {
 		s.active[tenant] += n
@@ -81,11 +90,11 @@ func (s *series) expire(now time.Time) {
 // forget drops the numbers of a partition that lacks labels. It is not counted while it does, and the labels
 // of series that it knew are to pass.
 func (s *series) forget(p state.Partition) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if p.Epoch != s.epoch.Number {
 		return
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.drop(p.Number)
 }
 

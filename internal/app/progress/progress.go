@@ -74,7 +74,7 @@ func Open(ctx context.Context, o Options) (*Log, error) {
 	running, stop := context.WithCancel(context.Background())
 	l.stop = stop
 	l.every(running, o.EndsEvery, "the ends of partitions", l.ask)
-	l.every(running, o.ShipsEvery, "the log of ships", l.poll)
+	l.every(running, o.ShipsEvery, "the log of ships", o.Catalog.Poll)
 	l.every(running, o.ListEvery, "the catalogue", o.Catalog.Refresh)
 	return l, nil
 }
@@ -105,11 +105,8 @@ func (l *Log) every(ctx context.Context, interval time.Duration, what string, do
 	})
 }
 
-// poll reads new ships, and looks for a later topic.
-func (l *Log) poll(ctx context.Context) error {
-	if err := l.o.Catalog.Poll(ctx); err != nil {
-		return err
-	}
+// later looks for a later topic.
+func (l *Log) later(ctx context.Context) error {
 	l.mu.Lock()
 	known := l.epochs
 	l.mu.Unlock()
@@ -119,8 +116,38 @@ func (l *Log) poll(ctx context.Context) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.epochs = append(known[:len(known):len(known)], *next)
+	if len(l.epochs) == len(known) { // others look, too
+		l.epochs = append(known[:len(known):len(known)], *next)
+	}
 	return nil
+}
+
+// Writes returns the epoch that takes writes. While partitions of an earlier one are not closed, it returns
+// an error of class transient: then nothing that follows all acknowledged rows can be appended.
+func (l *Log) Writes(ctx context.Context) (*topics.Epoch, error) {
+	if err := l.later(ctx); err != nil {
+		return nil, err
+	}
+	if err := l.o.Catalog.Poll(ctx); err != nil {
+		return nil, err
+	}
+	open := l.open()
+	l.mu.Lock()
+	last := topics.Latest(l.epochs)
+	l.mu.Unlock()
+	for i := range open {
+		if open[i].Number < last.Number {
+			return nil, fmt.Errorf("%w: topic %s has followed topic %s, whose records are not all in the bucket yet; try again in some seconds", model.ErrTransient, last.Topic, open[i].Topic)
+		}
+	}
+	return last, nil
+}
+
+// GivenUp reports whether an operator has given up what was not shipped of an epoch.
+func (l *Log) GivenUp(epoch uint64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return epoch > 0 && epoch < uint64(len(l.epochs)) && l.epochs[epoch].BeforeLost
 }
 
 // open returns the epochs whose partitions may have rows that the bucket has not.
@@ -143,14 +170,27 @@ func (l *Log) open() []topics.Epoch {
 	return open
 }
 
-// ask asks Kafka for the ends of all partitions.
+// ask asks Kafka for the ends of all partitions, after it has asked the bucket whether another topic takes
+// writes: what that one has acknowledged would be missed.
 func (l *Log) ask(ctx context.Context) error {
 	asked := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, l.o.Ask)
 	defer cancel()
+	err := l.later(ctx)
 	ends := map[partition]int64{}
-	var err error
+	l.mu.Lock()
+	known := l.epochs
+	l.mu.Unlock()
 	for _, e := range l.open() {
+		if _, ended := topics.End(known, e.Number, 0); ended { // the topic may be gone
+			for n := range e.Partitions {
+				ends[partition{e.Number, n}], _ = topics.End(known, e.Number, n)
+			}
+			continue
+		}
+		if err != nil {
+			break
+		}
 		var found map[int32]int64
 		if found, err = l.client.Ends(ctx, e.Topic, e.Partitions); err != nil {
 			break
