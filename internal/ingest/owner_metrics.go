@@ -20,7 +20,7 @@ type OwnerMetrics struct {
 func NewOwnerMetrics(reg prometheus.Registerer) *OwnerMetrics {
 	label := []string{"topic", "partition"}
 	m := &OwnerMetrics{
-		state: prometheus.NewDesc("shale_partition_state", "Whether a partition is in a state: opening, reading (it has not reached the end yet), ready, leaving (another process gets it), waiting (for partitions of the topic before), closed (its topic has ended), stopped or ended.",
+		state: prometheus.NewDesc("shale_partition_state", "Whether a partition is in a state: opening, reading (not at the end yet), ready, leaving (to another process), waiting (for the topic before), closed (its topic has ended), stopped or ended.",
 			[]string{"topic", "partition", "state"}, nil),
 		covered: prometheus.NewDesc("shale_partition_covered_offset", "First offset of a partition that the bucket has not, as far as this process knows.", label, nil),
 		next:    prometheus.NewDesc("shale_partition_next_offset", "First offset of a partition that was not read.", label, nil),
