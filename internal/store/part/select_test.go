@@ -76,6 +76,33 @@ func TestSelectAgainstBruteForce(t *testing.T) {
 	})
 }
 
+// TestSelectListed asks for many values at once, in any order, of which some are there.
+func TestSelectListed(t *testing.T) {
+	racetest.SkipSerial(t)
+	rapid.Check(t, func(rt *rapid.T) {
+		n := rapid.IntRange(1, 300).Draw(rt, "series")
+		var all []oneSeries
+		for i := range n {
+			l := model.LabelsOf("__name__", "m", "id", strconv.Itoa(i/2), "z", strconv.Itoa(i%3))
+			if i%2 == 1 {
+				l = model.LabelsOf("__name__", "n", "id", strconv.Itoa(i/2))
+			}
+			all = append(all, oneSeries{tenant: "t", key: l.Key(testSeed, model.Metrics), labels: l})
+		}
+		slices.SortFunc(all, func(a, b oneSeries) int { return a.key.Compare(b.key) })
+		r, _ := writeSized(t, all, testOptions(true, Fast), rapid.SampledFrom([]file.Sizes{formatSizes, tiny, tinyRuns}).Draw(rt, "sizes"))
+		for _, op := range []model.MatchOp{model.MatchRegexp, model.MatchNotRegexp} {
+			numbers := rapid.SliceOfN(rapid.IntRange(0, n), 1, 200).Draw(rt, "ids")
+			m := model.Matcher{Name: "id", Op: op, Set: make([]string, len(numbers))}
+			for i, id := range numbers {
+				m.Set[i] = strconv.Itoa(id)
+			}
+			m.Match = func(v string) bool { return slices.Contains(m.Set, v) == (op == model.MatchRegexp) }
+			checkSelect(t, r, all, "t", []model.Matcher{m})
+		}
+	})
+}
+
 // TestListsAreKept: a pattern is matched against each value once, unless what it finds is too long to be
 // kept.
 func TestListsAreKept(t *testing.T) {

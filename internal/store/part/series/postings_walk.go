@@ -141,14 +141,30 @@ func (w *postingWalk) openPage() bool {
 	return w.err == nil
 }
 
-// list adds the ranks of (name, value) to a set.
-func (w *postingWalk) list(name, value []byte, into *rankUnion) error {
-	for ok := w.seek(name, value); ok && comparePair(w.dir.name, w.dir.value, name, value) == 0; ok = w.next() {
-		if err := w.ranks(into); err != nil {
-			return err
+// lists adds the ranks that have one of some values of a name, which ascend, to a set. It decodes a page
+// once, however many of the values it has: a query of Graphite may name ten thousand.
+func (w *postingWalk) lists(name []byte, values []string, into *rankUnion) error {
+	var value []byte
+	for i, v := range values {
+		value = append(value[:0], v...)
+		found := true
+		switch {
+		case i == 0:
+			found = w.seek(name, value)
+		case comparePair(w.dir.name, w.dir.value, name, value) < 0:
+			found = w.seekOn(name, value)
+		}
+		for found && comparePair(w.dir.name, w.dir.value, name, value) == 0 {
+			if err := w.ranks(into); err != nil {
+				return err
+			}
+			found = w.next()
+		}
+		if !found {
+			return w.err
 		}
 	}
-	return w.err
+	return nil
 }
 
 // ranks adds the ranks of the current entry to a set.

@@ -143,14 +143,21 @@ func (s *selector) values() ([]string, bool) {
 
 // union returns the series that have one of the values, those of them that the matcher accepts.
 func (s *selector) union(w *postingWalk, values []string) (rankRuns, error) {
-	u := rankUnion{series: w.series, memory: w.memory}
+	return s.lists(w, values, true)
+}
+
+// lists returns the series that have one of the values, those of them that the matcher accepts, or refuses.
+func (s *selector) lists(w *postingWalk, values []string, accept bool) (rankRuns, error) {
+	want := make([]string, 0, len(values))
 	for _, v := range values {
-		if v == "" || !s.match(v) {
-			continue
+		if v != "" && s.match(v) == accept {
+			want = append(want, v)
 		}
-		if err := w.list([]byte(s.Name), []byte(v), &u); err != nil {
-			return nil, err
-		}
+	}
+	slices.Sort(want)
+	u := rankUnion{series: w.series, memory: w.memory}
+	if err := w.lists([]byte(s.Name), want, &u); err != nil {
+		return nil, err
 	}
 	return u.result()
 }
@@ -186,16 +193,7 @@ func (s *selector) refused(w *postingWalk) (rankRuns, error) {
 	if values == nil {
 		return s.scanned(w, false)
 	}
-	u := rankUnion{series: w.series, memory: w.memory}
-	for _, v := range values {
-		if v == "" || s.match(v) {
-			continue
-		}
-		if err := w.list([]byte(s.Name), []byte(v), &u); err != nil {
-			return nil, err
-		}
-	}
-	return u.result()
+	return s.lists(w, values, false)
 }
 
 // refusedValues lists the only values that the matcher, which absence satisfies, may refuse, or nil if they
