@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/bench/fronts"
+	"github.com/shaledb/shale/bench/renders"
 	"github.com/shaledb/shale/bench/result"
 )
 
@@ -107,4 +108,59 @@ func (c *frontsCmd) Run(ctx context.Context, out *streams) error {
 		o.Fronts = append(o.Fronts, f)
 	}
 	return fronts.Run(ctx, o, out.stdout)
+}
+
+// rendersCmd is bench renders.
+type rendersCmd struct {
+	Lines   []string  `placeholder:"ADDRESS" help:"Only send the points to this address, as lines of Graphite; may be repeated."`
+	Whisper string    `placeholder:"DIR" help:"Only write the points to this folder, as whisper files."`
+	Server  []string  `sep:"none" placeholder:"NAME=URL,PID..." help:"A server that holds the points, and its processes; may be repeated. Others are compared with the first."`
+	End     time.Time `required:"" help:"Time of the newest points, in RFC 3339."`
+	Rounds  int       `default:"5" help:"How often each server draws everything."`
+	Browser int       `default:"6" help:"Requests at one time."`
+}
+
+// Help returns an example.
+func (*rendersCmd) Help() string {
+	return `Print a table of what it takes servers of Graphite's render API to draw a dashboard of 100 panels, a sum of
+10,000 series and a year of one series. First send the points, 62 million, and write 2.5 GB of files:
+
+    go run ./bench renders --end 2026-11-28T12:00:00Z --lines 127.0.0.1:2003 --whisper /opt/graphite/storage/whisper
+
+Then measure; servers may have up to --rounds minutes less than all points:
+
+    go run ./bench renders --end 2026-11-28T12:00:00Z --server graphite=http://127.0.0.1:8080,4711 \
+      --server shale=http://127.0.0.1:9480,4712`
+}
+
+// Run sends points, or prints the table.
+func (c *rendersCmd) Run(ctx context.Context, out *streams) error {
+	end := c.End.Truncate(time.Minute)
+	if c.Whisper != "" {
+		if err := renders.Whisper(c.Whisper, end); err != nil {
+			return err
+		}
+	}
+	for _, address := range c.Lines {
+		n, err := renders.Lines(ctx, address, end, out.stderr)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(out.stdout, "%d points sent to %s\n", n, address)
+	}
+	if c.Whisper != "" || len(c.Lines) > 0 {
+		return nil
+	}
+	o := renders.Options{End: end, Rounds: c.Rounds, Browser: c.Browser, Log: out.stderr}
+	for _, text := range c.Server {
+		s, err := renders.ParseServer(text)
+		if err != nil {
+			return err
+		}
+		o.Servers = append(o.Servers, s)
+	}
+	if len(o.Servers) == 0 || c.Rounds < 1 || c.Browser < 1 {
+		return errors.New("--server must be given, and --rounds and --browser must be above 0")
+	}
+	return renders.Run(ctx, o, out.stdout)
 }

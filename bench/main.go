@@ -20,6 +20,7 @@ type cli struct {
 	Mix       mixCmd       `cmd:"" help:"Print a table of light and heavy queries of many clients at the same time."`
 	Tenants   tenantsCmd   `cmd:"" help:"Print a table of what one tenant that misbehaves does to 49 others."`
 	Fronts    frontsCmd    `cmd:"" help:"Print tables of servers of Loki's API over one VictoriaLogs."`
+	Renders   rendersCmd   `cmd:"" help:"Print a table of servers of Graphite's render API over equal points."`
 	Misbehave misbehaveCmd `cmd:"" hidden:"" help:"Be the tenant that misbehaves."`
 	Simulate  simulateCmd  `cmd:"" help:"Simulate a bucket over a month: objects, requests, money."`
 	Micro     microCmd     `cmd:"" help:"Run the benchmarks of Go packages, here and at a commit."`
