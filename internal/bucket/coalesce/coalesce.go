@@ -27,6 +27,8 @@ const (
 	// Queries that run at the same pace want the same bytes a moment after each other, often before the first of
 	// them has decoded and cached its pages. So responses stay for keptTime, up to keptBytes of them.
 	keptTime, keptBytes = 2 * time.Second, 16 << 20
+	// sharedFor is how long several tenants count as reading after one has read after another.
+	sharedFor = 10 * time.Second
 )
 
 // Options build a Bucket.
@@ -49,6 +51,10 @@ type Bucket struct {
 	flights map[string][]*flight // by object
 	kept    []*flight            // that have landed, the oldest first; they are in flights, too
 	bytes   int64                // of kept
+	wide    int64                // of reads that were widened and are under way
+	// tenant is whose query has read last, and shared when that changed.
+	tenant  string
+	shared  time.Time
 	batches map[batchKey]*batch
 }
 
@@ -135,12 +141,16 @@ func (b *Bucket) GetRange(ctx context.Context, name string, off, n int64) ([]byt
 		b.reads.WithLabelValues("same").Inc()
 		return b.wait(ctx, f, off, n)
 	}
+	from, end := b.widenLocked(ctx, off, off+n, caller)
+	if end-from > n {
+		defer b.narrow(end - from)
+	}
 	if b.o.Gap <= 0 || !b.o.Busy() && b.inFlightLocked(name) <= manyFlights {
-		f := b.startLocked(ctx, name, off, off+n, caller, 1)
+		f := b.startLocked(ctx, name, from, end, caller, 1)
 		b.mu.Unlock()
 		return b.wait(ctx, f, off, n)
 	}
-	r := b.gatherLocked(ctx, name, off, off+n, caller)
+	r := b.gatherLocked(ctx, name, from, end, caller)
 	b.mu.Unlock()
 	select {
 	case f := <-r.flight:
@@ -149,6 +159,37 @@ func (b *Bucket) GetRange(ctx context.Context, name string, off, n int64) ([]byt
 		b.leaveBatch(r)
 		return nil, fmt.Errorf("bucket: %s: %w", name, ctx.Err())
 	}
+}
+
+// widenLocked returns the range to read for [off, end): all that the caller wants near it, if there is
+// memory. The response is kept, so the reads that follow, of this query and of others at the same place, need
+// no request. Twenty queries over the same blocks, none of which had memory for more than a page at a time,
+// made ten requests for each that one of them makes alone.
+//
+// While several tenants read, no read is widened: a tenant with 24 queries at one time became four times as
+// fast, and the 99th percentile of the panels of others twice as slow.
+func (b *Bucket) widenLocked(ctx context.Context, off, end int64, caller model.Caller) (from, to int64) {
+	if caller.Class.Interactive() && caller.Tenant != b.tenant {
+		if b.tenant != "" {
+			b.shared = time.Now()
+		}
+		b.tenant = caller.Tenant
+	}
+	from, to = model.NearOf(ctx)
+	if b.o.Gap <= 0 || from > off || to < end || to-from > maxBytes || b.wide+to-from > keptBytes || time.Since(b.shared) < sharedFor {
+		return off, end
+	}
+	if to-from > end-off {
+		b.wide += to - from
+	}
+	return from, to
+}
+
+// narrow says that a widened read is over.
+func (b *Bucket) narrow(n int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.wide -= n
 }
 
 // inFlightLocked counts the requests for an object that have no response yet.

@@ -107,6 +107,70 @@ func TestSame(t *testing.T) {
 	})
 }
 
+// TestWiden: of twenty callers that read the same pages, one after the other, and say that they will read the
+// rest, the first fetches all for the others. There is a bound for what is fetched so at one time.
+func TestWiden(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &store{}
+		b := New(s, Options{Gap: 100, Busy: func() bool { return false }})
+		near := model.WithNear(t.Context(), 10_000, 20_000)
+		var wg sync.WaitGroup
+		for range 20 {
+			wg.Go(func() {
+				for off := int64(10_000); off < 20_000; off += 1000 {
+					if got, err := b.GetRange(near, "x", off, 1000); err != nil || !bytes.Equal(got, content(off, 1000)) {
+						t.Errorf("1000 bytes from %d: %v", off, err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		if n, read := s.requests.Load(), s.bytes.Load(); n != 1 || read != 10_000 || b.wide != 0 {
+			t.Errorf("%d requests of %d bytes, %d bytes count as under way", n, read, b.wide)
+		}
+		// While two tenants read, none is favoured. Ships and merges do not count.
+		of := func(tenant string, class model.Class) context.Context {
+			return model.WithCaller(near, model.Caller{Tenant: tenant, Class: class})
+		}
+		for i, read := range []struct {
+			ctx   context.Context
+			after time.Duration
+			bytes int64
+		}{
+			{of("a", model.Dashboard), 0, 10_000},
+			{of("c", model.Compaction), 0, 10_000},
+			{of("a", model.Dashboard), 0, 10_000},
+			{of("b", model.Dashboard), 0, 1000},
+			{of("b", model.Dashboard), sharedFor - time.Second, 1000},
+			{of("b", model.Dashboard), 2 * time.Second, 10_000},
+			{of("a", model.Dashboard), time.Hour, 1000},
+		} {
+			time.Sleep(read.after)
+			before := s.bytes.Load()
+			if _, err := b.GetRange(read.ctx, fmt.Sprint(i), 12_000, 1000); err != nil || s.bytes.Load()-before != read.bytes {
+				t.Errorf("read %d: %d bytes, expected %d: %v", i, s.bytes.Load()-before, read.bytes, err)
+			}
+		}
+		time.Sleep(time.Hour)
+		// What does not lie in the range is read as it is, and so is all without room.
+		for _, odd := range []func(){
+			func() { _, _ = b.GetRange(near, "y", 9_500, 1000) },
+			func() {
+				b.wide = keptBytes - 5000
+				_, _ = b.GetRange(near, "z", 15_000, 1000)
+				b.wide = 0
+			},
+			func() { _, _ = b.GetRange(model.WithNear(t.Context(), 0, maxBytes+1), "z", 1000, 1000) },
+			func() { _, _ = New(s, Options{}).GetRange(near, "x", 11_000, 1000) },
+		} {
+			before := s.bytes.Load()
+			if odd(); s.bytes.Load() != before+1000 || b.wide != 0 {
+				t.Errorf("%d bytes, %d count as under way", s.bytes.Load()-before, b.wide)
+			}
+		}
+	})
+}
+
 // TestLeaderLeaves: the reader that began a request gives up, and the others get their bytes. When all have
 // given up, the request ends.
 func TestLeaderLeaves(t *testing.T) {

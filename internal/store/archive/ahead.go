@@ -22,6 +22,8 @@ const (
 	// now may raise the total to 1/askedShare: reading it page by page would take many requests, since its
 	// other pages will be needed soon.
 	aheadShare, askedShare = 8, 4
+	// nearBytes bounds what the bucket is told of the pages next to one for which the query has no room.
+	nearBytes = 1 << 20
 	// parallelReads bounds the prefetching requests of one query, over all blocks.
 	parallelReads = 16
 )
@@ -242,7 +244,11 @@ func (h *ahead) take(ctx context.Context, a part.Addr) (page cache.Found, err er
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if s.refused || h.of == nil {
+	if h.of == nil {
+		return page, nil
+	}
+	if s.refused {
+		h.of[a.Off] = s // for near
 		return page, nil
 	}
 	var ok bool
@@ -255,4 +261,27 @@ func (h *ahead) take(ctx context.Context, a part.Addr) (page cache.Found, err er
 		h.giveBack(s.end - s.off)
 	}
 	return page, nil
+}
+
+// near tells the bucket of the pages that lie next to one, if the query has no room for their span.
+func (h *ahead) near(ctx context.Context, a part.Addr) context.Context {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s := h.of[a.Off]
+	if s == nil || !s.refused {
+		return ctx
+	}
+	// Equal queries find the same runs, in whichever order they read the pages.
+	var off, end int64
+	for _, page := range s.pages {
+		if to := page.Off + int64(page.Len); end == 0 || to-off > nearBytes {
+			if a.Off < page.Off {
+				break
+			}
+			off, end = page.Off, to
+		} else {
+			end = to
+		}
+	}
+	return model.WithNear(ctx, off, end)
 }

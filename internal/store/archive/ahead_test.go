@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -282,5 +283,59 @@ func TestShortReads(t *testing.T) {
 	h.plan([]part.Addr{at})
 	if _, err := h.take(context.Background(), at); !errors.Is(err, model.ErrCorrupt) {
 		t.Error(err)
+	}
+}
+
+// nears notes what reads say of the bytes near them.
+type nears struct {
+	*world
+	mu   sync.Mutex
+	said [][2]int64
+}
+
+func (n *nears) GetRange(ctx context.Context, name string, off, count int64) ([]byte, error) {
+	from, to := model.NearOf(ctx)
+	n.mu.Lock()
+	n.said = append(n.said, [2]int64{from, to})
+	n.mu.Unlock()
+	return n.world.GetRange(ctx, name, off, count)
+}
+
+// TestNearWithoutRoom: a query that has no room for a span reads its pages one by one, each time, and names
+// the same runs of the span, in whichever order it reads them.
+func TestNearWithoutRoom(t *testing.T) {
+	w := &world{objects: make(map[string][]byte)}
+	w.addMany(t, 10, 1)
+	w.objects[catalog.ObjectName(w.blocks[0].ID)] = make([]byte, 4<<20)
+	const page = 300 << 10 // three of them are within nearBytes
+	var pages []part.Addr
+	for i := range int64(7) {
+		pages = append(pages, part.Addr{Off: i * page, Len: page})
+	}
+	for _, backward := range []bool{false, true} {
+		n := &nears{world: w}
+		a := New(Options{Catalog: w, Bucket: n, Pages: newCache(), Seed: seed, Gap: 512 << 10})
+		req := request("a", model.Always())
+		req.Quota.MaxBytes = 1 << 20
+		p := a.pagesOf(&w.blocks[0], "a", req.Cost)
+		p.ahead = newAhead(context.Background(), p, newLanes(), req.Quota)
+		p.Fetch(context.Background(), pages)
+		order := slices.Clone(pages)
+		if backward {
+			slices.Reverse(order)
+		}
+		for _, at := range slices.Concat(order, order[:1]) {
+			if _, err := p.open(context.Background(), at, func(stored []byte) ([]byte, error) { return stored, nil }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		p.ahead.close()
+		want := [][2]int64{{0, 3 * page}, {0, 3 * page}, {0, 3 * page}, {3 * page, 6 * page}, {3 * page, 6 * page}, {3 * page, 6 * page}, {6 * page, 7 * page}}
+		if backward {
+			slices.Reverse(want)
+		}
+		if want = append(want, want[0]); !slices.Equal(n.said, want) {
+			t.Errorf("backward %t: the bucket is told %v, expected %v", backward, n.said, want)
+		}
 	}
 }

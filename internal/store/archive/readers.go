@@ -180,6 +180,9 @@ func (p *pages) open(ctx context.Context, at part.Addr, decode func(stored []byt
 		stored.Value = nil
 	}
 	if stored.Value == nil {
+		if p.ahead != nil {
+			ctx = p.ahead.near(ctx, at)
+		}
 		if stored.Value, err = p.read(ctx, at.Off, int64(at.Len)); err != nil {
 			return nil, err
 		}
