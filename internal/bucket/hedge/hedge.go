@@ -17,9 +17,13 @@ const (
 	slow = 0.95
 	// shortest is the least time before a second request: a local disk is not worth one.
 	shortest = 5 * time.Millisecond
-	// budgetShare is the number of second requests that each read earns, and budgetBurst the most of them that
-	// are kept for later.
+	// budgetShare is the number of second requests that each read earns, and budgetBurst the most of them
+	// that are kept for later.
 	budgetShare, budgetBurst = 0.03, 10.0
+	// reserve is the part of the budget that is left to reads that are still waiting at three times that
+	// time. More reads are slow than the budget is for, and few of them are stalled: without a reserve, there
+	// was nothing left for a stalled one.
+	reserve = budgetBurst / 2
 )
 
 // Limiter says whether a second request may be sent. Package pace has one.
@@ -92,6 +96,7 @@ type second struct {
 	mu    sync.Mutex
 	timer *time.Timer
 	wait  time.Duration
+	late  bool          // it was not sent when the read became slow
 	over  bool          // the first request has ended
 	done  chan struct{} // closed when the second request has ended; nil: there is none
 	data  []byte
@@ -151,7 +156,8 @@ func (s *second) start() {
 		s.mu.Unlock()
 		return
 	}
-	if !s.b.spend(s.name) {
+	if !s.b.spend(s.name, s.late) {
+		s.late = true
 		s.wait *= 2
 		s.timer.Reset(s.wait)
 		s.mu.Unlock()
@@ -167,14 +173,19 @@ func (s *second) start() {
 	}
 }
 
-// spend takes a second request from the budget and from the limit.
-func (b *Bucket) spend(name string) bool {
+// spend takes a second request from the budget and from the limit. late says that the read may have the
+// reserve.
+func (b *Bucket) spend(name string, late bool) bool {
 	if b.limit.Throttled() {
 		return false
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.budget < 1 {
+	least := 1.0
+	if !late {
+		least += reserve
+	}
+	if b.budget < least {
 		return false
 	}
 	if _, _, ok := b.limit.Take(false, name); !ok {

@@ -3,6 +3,7 @@ package hedge
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -112,6 +113,56 @@ func TestStalls(t *testing.T) {
 			})
 		})
 	}
+}
+
+// uneven is a store whose reads take between 15 and 60 ms. One of a hundred stalls for 2 s.
+type uneven struct {
+	bucket.Bucket
+	mu                sync.Mutex
+	r                 *rand.Rand
+	requests, stalled int
+}
+
+func (s *uneven) GetRange(ctx context.Context, _ string, _, n int64) ([]byte, error) {
+	s.mu.Lock()
+	s.requests++
+	took := time.Duration(15+s.r.ExpFloat64()*8) * time.Millisecond
+	if s.r.IntN(100) == 0 {
+		s.stalled++
+		took = 2 * time.Second
+	}
+	s.mu.Unlock()
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-time.After(took):
+		return make([]byte, n), nil
+	}
+}
+
+// TestReserve: reads that are only slow leave second requests to those that are stalled, even if one read
+// comes after the other and the budget does not grow during a stall.
+func TestReserve(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &uneven{r: rand.New(rand.NewPCG(18, 1))}
+		b := New(s, &limit{}, nil)
+		ctx := model.WithCaller(t.Context(), model.Caller{Class: model.Dashboard})
+		const requests = 10_000
+		stalls := 0
+		for range requests {
+			began := time.Now()
+			if _, err := b.GetRange(ctx, "x", 0, 1000); err != nil {
+				t.Fatal(err)
+			}
+			if time.Since(began) > time.Second {
+				stalls++
+			}
+		}
+		t.Logf("%d of %d stalls were waited for, %d second requests of %d", stalls, s.stalled, s.requests-requests, requests)
+		if stalls > s.stalled/10 || s.requests > requests+budgetShare*requests+1 {
+			t.Errorf("%d of %d stalls were waited for, with %d second requests", stalls, s.stalled, s.requests-requests)
+		}
+	})
 }
 
 // TestQuantile: the estimate is at most a step too long.
