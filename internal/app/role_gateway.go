@@ -30,11 +30,15 @@ func openGateway(ctx context.Context, n *node) (role, error) {
 	}
 	split, limits := memoryOf(c), c.Write
 	limits.MaxAge, limits.AgeSetting = c.OldestAge()
-	g, err := gateway.Open(ctx, gateway.Options{
+	o := gateway.Options{
 		Connection: c.Kafka.Connection(), Epoch: *epoch, Bucket: n.bucket, Seed: n.seed,
 		KnownBytes: split.known, QueueBytes: split.journal, LabelRefresh: c.Roles.LabelRefresh, Gateways: c.Roles.Gateways,
 		Limits: limits, LimitsOf: n.tenants.write, SeriesOf: func(tenant string) int64 { return n.tenants.head(tenant).Series }, Meter: newTenantMeter(n.registry), Families: c.Head.Metadata, Registerer: n.registry, Logger: n.log,
-	})
+	}
+	if c.HA.On() {
+		o.Pairs, o.SpareBytes = &c.Replicas, splitMemory(c.MemoryBytes).forReplicas().replicas
+	}
+	g, err := gateway.Open(ctx, o)
 	if err != nil {
 		return nil, err
 	}
@@ -52,8 +56,6 @@ func refuseForGateway(c *config.Config) error {
 		return refuse("graphite.relay", files)
 	case c.Carbon.Aggregations != "":
 		return refuse("graphite.aggregation-rules", files)
-	case c.HA.On():
-		return refuse("ha.deduplicate", "other gateways would elect other replicas")
 	}
 	return nil
 }
@@ -68,7 +70,13 @@ func (g *gatewayRole) mount(mux api.Mux) (err error) {
 		return err
 	}
 	mux.Handle(graphite.HTTPPath, graphite.NewHTTP(path, n.servers.carbon.rules(), n.registry))
-	mux.Handle(promwrite.Path, promwrite.NewElecting(path, nil, n.registry))
+	if pairs := g.Pairs(); pairs == nil {
+		mux.Handle(promwrite.Path, promwrite.New(path, n.registry))
+	} else {
+		h := promwrite.NewElecting(path, pairs, n.registry)
+		mux.Handle(promwrite.Path, h)
+		g.RunPairs(h.TakeOver)
+	}
 	receive(*n.config, path, n.tenants, mux, n.registry)
 	return n.servers.listenGraphite(n.config, path, n.registry, n.log)
 }

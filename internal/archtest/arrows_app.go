@@ -43,6 +43,7 @@ func appRooms() []room {
 			"store/known":         "an announcer says which labels travel",
 			"store/topics":        "a key has a partition",
 			"write":               "it is a write path",
+			"write/replicas":      "gateways elect the replicas of HA pairs together",
 		}, "a gateway takes batches to Kafka; receivers are mounted by app"},
 		{"app/ingester", map[string]string{
 			"api/peer":         "other processes ask for partitions",

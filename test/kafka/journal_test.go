@@ -59,6 +59,7 @@ func TestKafka(t *testing.T) {
 		{"Doubling", testDoubling},
 		{"LabelsAgain", testLabelsAgain},
 		{"SeriesLimit", testSeriesLimit},
+		{"Pairs", testPairs},
 		{"Tail", testTail},
 		{"Deletions", testDeletions},
 	} {

@@ -31,7 +31,9 @@ func (g *Gateway) open(ctx context.Context, e topics.Epoch) (*lane, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.state, err = kafka.OpenState(kafka.StateOptions{Connection: g.o.Connection, Topic: e.Topic, Take: g.told, Registerer: g.o.Registerer, Logger: g.o.Logger})
+	g.pairs.follow(e.Number)
+	told := func(key string, value []byte, offset int64) { g.told(e.Number, key, value, offset) }
+	l.state, err = kafka.OpenState(kafka.StateOptions{Connection: g.o.Connection, Topic: e.Topic, Take: told, Registerer: g.o.Registerer, Logger: g.o.Logger})
 	if err != nil {
 		return nil, errors.Join(err, l.producer.Close(ctx))
 	}

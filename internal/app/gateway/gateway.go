@@ -19,6 +19,7 @@ import (
 	"github.com/shaledb/shale/internal/store/known"
 	"github.com/shaledb/shale/internal/store/topics"
 	"github.com/shaledb/shale/internal/write"
+	"github.com/shaledb/shale/internal/write/replicas"
 )
 
 // The rooms fit.
@@ -46,6 +47,10 @@ type Options struct {
 	// SeriesOf returns the most active series of a tenant; 0: there is no limit.
 	SeriesOf func(tenant string) int64
 	Meter    write.Meter
+	// Pairs are the settings of HA pairs; nil: all replicas are stored. SpareBytes bounds the requests of
+	// replicas that are not elected.
+	Pairs      *replicas.Settings
+	SpareBytes int64
 	// Families bounds the descriptions of metric families.
 	Families metadata.Limits
 
@@ -63,13 +68,15 @@ type Gateway struct {
 	announcer *known.Announcer
 	series    *series
 	families  *families.Writer
+	pairs     *pairs // nil: all replicas are stored
 	metrics   *kafka.ProducerMetrics
 
-	now    atomic.Pointer[lane]
-	follow turn // held while the next epoch is looked for; guards asked
-	asked  time.Time
-	stop   context.CancelFunc
-	done   sync.WaitGroup
+	now     atomic.Pointer[lane]
+	follow  turn // held while the next epoch is looked for; guards asked
+	asked   time.Time
+	running context.Context
+	stop    context.CancelFunc
+	done    sync.WaitGroup
 }
 
 // Open connects to Kafka. It refuses a topic that is not the recorded one.
@@ -81,6 +88,9 @@ func Open(ctx context.Context, o Options) (_ *Gateway, err error) {
 		return nil, err
 	}
 	g := &Gateway{o: o, metrics: kafka.NewProducerMetrics(o.Registerer), follow: make(turn, 1)}
+	if g.pairs, err = g.openPairs(ctx); err != nil {
+		return nil, err
+	}
 	g.announcer, err = known.NewAnnouncer(known.AnnouncerOptions{
 		Bytes: o.KnownBytes, Topic: known.Topic{Epoch: o.Epoch.Number, Partitions: uint32(o.Epoch.Partitions)}, Refresh: o.LabelRefresh, Registerer: o.Registerer,
 	})
@@ -104,10 +114,9 @@ func Open(ctx context.Context, o Options) (_ *Gateway, err error) {
 		Seed: o.Seed, Head: g.announcer, Journal: &epochLog{g}, Groups: g.series, Metadata: g.families, Limits: o.Limits, LimitsOf: parts.limits, Meter: o.Meter,
 		Now: o.Now, Registerer: o.Registerer, Logger: o.Logger,
 	})
-	running, stop := context.WithCancel(context.Background())
-	g.stop = stop
-	g.done.Go(func() { g.advance(running) })
-	g.done.Go(func() { g.watch(running) })
+	g.running, g.stop = context.WithCancel(context.Background())
+	g.done.Go(func() { g.advance(g.running) })
+	g.done.Go(func() { g.watch(g.running) })
 	return g, nil
 }
 
@@ -118,7 +127,7 @@ func (g *Gateway) Path() *write.Path { return g.path }
 func (g *Gateway) Ready() error { return g.now.Load().producer.Ready() }
 
 // told is told what other processes have written to the state topic.
-func (g *Gateway) told(key string, value []byte, _ int64) {
+func (g *Gateway) told(epoch uint64, key string, value []byte, offset int64) {
 	record, err := state.Decode(key, value)
 	switch {
 	case errors.Is(err, state.ErrUnknown): // of a later version
@@ -131,6 +140,8 @@ func (g *Gateway) told(key string, value []byte, _ int64) {
 		g.announcer.Forget(r.Partition.Epoch, uint32(r.Partition.Number))
 	case *state.Series:
 		g.series.take(r, time.Now())
+	default:
+		g.pairs.told(epoch, record, offset)
 	}
 }
 
@@ -175,6 +186,7 @@ const closeTime = 20 * time.Second
 func (g *Gateway) Close() error {
 	g.path.Close()
 	g.stop()
+	g.pairs.close()
 	g.done.Wait()
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()

@@ -15,6 +15,7 @@ const (
 	retentionMS     = "retention.ms"
 	retentionBytes  = "retention.bytes"
 	maxMessageBytes = "max.message.bytes"
+	minLag          = "min.compaction.lag.ms"
 	uncleanElection = "unclean.leader.election.enable"
 )
 

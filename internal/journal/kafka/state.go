@@ -25,11 +25,14 @@ const (
 	// stateMessage bounds a record of state.
 	stateMessage = 1 << 20
 	// stateQueue bounds the records that wait for Kafka.
-	stateQueue = 256
+	stateQueue = 16 << 10
 	// stateBytes bounds their memory.
 	stateBytes = 32 << 20
 	// stateDeliver is after how long a record that Kafka does not take is given up. A newer one follows.
 	stateDeliver = 10 * time.Second
+	// leastLag is how long all records stay: which of several records of a key counts may depend on their order,
+	// and the one that counts is written again within seconds.
+	leastLag = time.Minute
 )
 
 // CreateState makes the state topic of a topic, unless it is there.
@@ -47,6 +50,7 @@ func CreateState(ctx context.Context, c Connection, p Plan) error {
 		uncleanElection: "false",
 		// Whoever starts reads all records, and most are replaced each 10 s.
 		"segment.ms": fmt.Sprint((10 * time.Minute).Milliseconds()),
+		minLag:       fmt.Sprint(leastLag.Milliseconds()),
 	} {
 		settings[name] = &value
 	}
@@ -72,6 +76,9 @@ func CheckState(t *Topic) (all []Finding) {
 	if v := t.Settings[cleanupPolicy]; v != "compact" {
 		add(true, cleanupPolicy, v, "must be compact: otherwise it grows without an end, or forgets what is still true")
 	}
+	if n, ok := t.number(minLag); !ok || n < leastLag.Milliseconds() {
+		add(false, minLag, t.Settings[minLag], fmt.Sprintf("should be at least %d: with ha.deduplicate, a gateway that starts while another one elects could see another leader for some seconds", leastLag.Milliseconds()))
+	}
 	if n, ok := t.number(maxMessageBytes); !ok || n < stateMessage {
 		add(true, maxMessageBytes, t.Settings[maxMessageBytes], fmt.Sprintf("must be at least %d", stateMessage))
 	}
@@ -91,8 +98,8 @@ type StateOptions struct {
 }
 
 // State tells other processes what they should know, and is told. Nothing that it carries is needed for an
-// answer to be right: without the topic, processes go on as if no one told them anything. It is safe for
-// concurrent use.
+// answer to be right: without the topic, processes go on as if no one told them anything. Only gateways that
+// elect replicas of HA pairs refuse these without it. It is safe for concurrent use.
 type State struct {
 	o      StateOptions
 	client *kgo.Client

@@ -53,6 +53,7 @@ type Series struct {
 const (
 	forgetKind = "forget"
 	seriesKind = "series"
+	leaderKind = "ha"
 )
 
 type forgetValue struct {
@@ -87,9 +88,13 @@ func encode(v any) []byte {
 	return text
 }
 
-// Decode returns a *Forget or a *Series. The error is [ErrUnknown], or of class corrupt.
+// Decode returns a *Forget, a *Series, a *Leader or a *NoLeader. The error is [ErrUnknown], or of class
+// corrupt.
 func Decode(key string, value []byte) (any, error) {
 	kind, rest, _ := strings.Cut(key, "/")
+	if kind == leaderKind {
+		return decodeLeader(key, rest, value)
+	}
 	if kind != forgetKind && kind != seriesKind {
 		return nil, ErrUnknown
 	}
@@ -97,14 +102,8 @@ func Decode(key string, value []byte) (any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("record of state %q: %w: %w", key, model.ErrCorrupt, err)
 	}
-	if len(value) > maxValue {
-		return nil, fmt.Errorf("record of state %q: %w: %d bytes, the limit is %d", key, model.ErrCorrupt, len(value), maxValue)
-	}
-	var of struct {
-		Version int `json:"version"`
-	}
-	if err = json.Unmarshal(value, &of); err == nil && of.Version != version {
-		return nil, ErrUnknown
+	if err = versionOf(value); errors.Is(err, ErrUnknown) {
+		return nil, err
 	}
 	var decoded any
 	switch {
@@ -126,6 +125,21 @@ func Decode(key string, value []byte) (any, error) {
 		return nil, fmt.Errorf("record of state %q: %w: %w", key, model.ErrCorrupt, err)
 	}
 	return decoded, nil
+}
+
+// versionOf returns an error unless a value is of a version that this program knows.
+func versionOf(value []byte) error {
+	if len(value) > maxValue {
+		return fmt.Errorf("%d bytes, the limit is %d", len(value), maxValue)
+	}
+	var of struct {
+		Version int `json:"version"`
+	}
+	err := json.Unmarshal(value, &of)
+	if err == nil && of.Version != version {
+		err = ErrUnknown
+	}
+	return err
 }
 
 func partition(text string) (p Partition, err error) {

@@ -15,6 +15,7 @@ func TestRecords(t *testing.T) {
 	p := Partition{Epoch: 3, Number: 7}
 	for _, r := range []interface{ Encode() (string, []byte) }{
 		&Forget{p, 12}, &Series{p, map[string]int64{"a": 1, "": 0}, true, map[string]Filter{"a": NewFilter(3)}},
+		&Leader{"t", "eu/1 %", "a", true, -1, 5, -7, 8, "p", -9}, &NoLeader{"t", ""},
 	} {
 		key, value := r.Encode()
 		got, err := Decode(key, value)
@@ -26,6 +27,8 @@ func TestRecords(t *testing.T) {
 		key, value string
 		unknown    bool
 	}{
+		{"ha/t", "", false}, {"ha/t/%zz", "", false}, {"ha/t/%61", "", false}, {"ha/t/c", `{"version":2}`, true}, {"ha/t/c", `[]`, false},
+		{"ha/t/c", `{"version":1,"after":-2}`, false}, {"ha/t/" + strings.Repeat("c", 257), `{"version":1}`, false},
 		{"later/3/7", "{}", true}, {"forget/3/7", `{"version":2,"since":"soon"}`, true}, {"forget/3/7", ``, false},
 		{"forget/3/-1", `{"version":1}`, false}, {"forget/3/07", `{"version":1}`, false}, {"forget/3", `{"version":1}`, false},
 		{"forget/3/7", `{"version":1,"since":-1}`, false}, {"series/3/7", `{"version":1,"active":{"a":-1}}`, false},
@@ -43,6 +46,7 @@ func TestRecords(t *testing.T) {
 func FuzzDecode(f *testing.F) {
 	f.Add("forget/1/0", []byte(`{"version":1,"since":5}`))
 	f.Add("series/1/15", []byte(`{"version":1,"active":{"a":3}}`))
+	f.Add("ha/t/eu%2F1", []byte(`{"version":1,"replica":"a","after":5}`))
 	f.Add("series/1/x", []byte(`{"version":9}`))
 	f.Fuzz(func(t *testing.T, key string, value []byte) {
 		got, err := Decode(key, value)

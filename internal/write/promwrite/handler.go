@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/write"
 	"github.com/shaledb/shale/internal/write/body"
 	"github.com/shaledb/shale/internal/write/receive"
 	"github.com/shaledb/shale/internal/write/replicas"
@@ -63,6 +64,9 @@ func (h *Handler) store(r *receive.Request, f form) (_ receive.Response, due []*
 	w.election.start(h.elector, r.Tenant)
 	if err := w.walk(); err != nil {
 		return receive.Response{}, nil, err
+	}
+	if why := w.election.undecided; why != "" {
+		return receive.Response{}, nil, &write.Refused{Status: http.StatusServiceUnavailable, Limit: "ha.deduplicate", Text: why + "; send the request again", RetryAfter: 5 * time.Second}
 	}
 	if h.elector != nil {
 		w.cutRepeated()

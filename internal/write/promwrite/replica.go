@@ -52,6 +52,8 @@ type election struct {
 	spareReplica []byte
 	mixed        bool
 	newest       int64 // time of the newest of these samples
+	// undecided is why it is not known which replica is stored; empty: it is known.
+	undecided string
 }
 
 // electedPart are series of the batch that one leader has written.
@@ -70,9 +72,13 @@ func (e *election) start(elector Elector, tenant string) {
 
 // judge returns the verdict on a series with both labels.
 func (e *election) judge(cluster, replica []byte) replicas.Verdict {
+	if e.undecided != "" {
+		return replicas.Verdict{Undecided: e.undecided}
+	}
 	if !e.judged || string(e.cluster) != string(cluster) || string(e.replica) != string(replica) {
 		e.cluster, e.replica = append(e.cluster[:0], cluster...), append(e.replica[:0], replica...)
 		e.last, e.judged = e.elector.Judge(e.tenant, cluster, replica), true
+		e.undecided = e.last.Undecided
 	}
 	return e.last
 }
@@ -82,6 +88,10 @@ func (e *election) judge(cluster, replica []byte) replicas.Verdict {
 func (w *walker) elect(s *seriesWalk, cluster, replica []byte) bool {
 	v := w.election.judge(cluster, replica)
 	switch {
+	case v.Undecided != "": // the whole request is refused
+		w.truncate(s)
+		w.pending = w.pending[:0]
+		return false
 	case v.Refused != "":
 		w.dropSeries(s, reasonReplicas, func() string { return v.Refused })
 		return false

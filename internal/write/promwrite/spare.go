@@ -53,17 +53,31 @@ func (h *Handler) takeOver(ctx context.Context, due []*replicas.Cluster) {
 	begin := time.Now()
 	for _, c := range due {
 		for time.Since(begin) < takeOverFor {
-			s, ok := h.elector.Due(c)
-			if !ok {
+			if !h.takeOverOne(ctx, c) {
 				break
 			}
-			if !h.storeSpare(ctx, s.Request.(spare)) {
-				h.elector.PutBack(c, s)
-				return
-			}
-			h.elector.TookOver()
 		}
 	}
+}
+
+// TakeOver stores the requests that the new leader of a cluster sent before it was elected.
+func (h *Handler) TakeOver(ctx context.Context, c *replicas.Cluster) {
+	for ctx.Err() == nil && h.takeOverOne(ctx, c) {
+	}
+}
+
+// takeOverOne stores the next request that is due, and reports whether it did.
+func (h *Handler) takeOverOne(ctx context.Context, c *replicas.Cluster) bool {
+	s, ok := h.elector.Due(c)
+	if !ok {
+		return false
+	}
+	if !h.storeSpare(ctx, s.Request.(spare)) {
+		h.elector.PutBack(c, s)
+		return false
+	}
+	h.elector.TookOver()
+	return true
 }
 
 // storeSpare serves a request once more, and reports whether it is done with.

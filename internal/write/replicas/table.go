@@ -67,6 +67,8 @@ type Cluster struct {
 	newest, until int64
 
 	spares spares
+	// lead is for a [Shared].
+	lead lead
 	// forgotten says that the table does not have the cluster any more.
 	forgotten bool
 }
@@ -81,6 +83,9 @@ type Verdict struct {
 	Spare *Cluster
 	// Refused is why rows can not be stored at all; empty: the rows of another replica are, or will be.
 	Refused string
+	// Undecided is why it cannot be known now whether the rows are stored; empty: it is known. The sender is to
+	// send them again.
+	Undecided string
 }
 
 // Labels returns the names of the labels of cluster and replica.
@@ -135,7 +140,14 @@ func (t *Table) addLocked(tenant, name string, now time.Time) (*Cluster, string)
 		return nil, fmt.Sprintf("the tenant has %d HA pairs that wrote within %s, and ha.max-clusters is %d", len(of), forgetAfter, t.o.MaxClusters)
 	case of == nil && len(t.tenants) >= maxTenants:
 		return nil, fmt.Sprintf("%d tenants have HA pairs, and no more may", maxTenants)
-	case of == nil:
+	}
+	return t.placeLocked(tenant, name), ""
+}
+
+// placeLocked adds a cluster.
+func (t *Table) placeLocked(tenant, name string) *Cluster {
+	of := t.tenants[tenant]
+	if of == nil {
 		of = make(map[string]*Cluster)
 		t.tenants[tenant] = of
 	}
@@ -143,7 +155,7 @@ func (t *Table) addLocked(tenant, name string, now time.Time) (*Cluster, string)
 	of[name] = c
 	t.clusters++
 	t.metrics.clusters.Set(float64(t.clusters))
-	return c, ""
+	return c
 }
 
 // forgetLocked drops clusters that have not written for long.
