@@ -60,6 +60,7 @@ func TestKafka(t *testing.T) {
 		{"LabelsAgain", testLabelsAgain},
 		{"SeriesLimit", testSeriesLimit},
 		{"Pairs", testPairs},
+		{"Brake", testBrake},
 		{"Tail", testTail},
 		{"Deletions", testDeletions},
 	} {

@@ -32,6 +32,7 @@ func (g *Gateway) open(ctx context.Context, e topics.Epoch) (*lane, error) {
 		return nil, err
 	}
 	g.pairs.follow(e.Number)
+	g.brake.follow(e)
 	told := func(key string, value []byte, offset int64) { g.told(e.Number, key, value, offset) }
 	l.state, err = kafka.OpenState(kafka.StateOptions{Connection: g.o.Connection, Topic: e.Topic, Take: told, Registerer: g.o.Registerer, Logger: g.o.Logger})
 	if err != nil {

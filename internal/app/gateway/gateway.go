@@ -68,6 +68,7 @@ type Gateway struct {
 	announcer *known.Announcer
 	series    *series
 	families  *families.Writer
+	brake     *brake
 	pairs     *pairs // nil: all replicas are stored
 	metrics   *kafka.ProducerMetrics
 
@@ -91,13 +92,17 @@ func Open(ctx context.Context, o Options) (_ *Gateway, err error) {
 	if g.pairs, err = g.openPairs(ctx); err != nil {
 		return nil, err
 	}
+	if g.brake, err = newBrake(&g.o); err != nil {
+		return nil, err
+	}
 	g.announcer, err = known.NewAnnouncer(known.AnnouncerOptions{
 		Bytes: o.KnownBytes, Topic: known.Topic{Epoch: o.Epoch.Number, Partitions: uint32(o.Epoch.Partitions)}, Refresh: o.LabelRefresh, Registerer: o.Registerer,
 	})
 	if err != nil {
 		return nil, err
 	}
-	g.series = newSeries(&o, g.announcer)
+	g.series = newSeries(&g.o, g.announcer)
+	g.series.brake = g.brake
 	first, err := g.open(ctx, o.Epoch)
 	if err != nil {
 		g.announcer.Close()
@@ -112,11 +117,12 @@ func Open(ctx context.Context, o Options) (_ *Gateway, err error) {
 	parts := &parts{of: o.LimitsOf, n: int64(max(1, o.Gateways))}
 	g.path = write.New(write.Options{
 		Seed: o.Seed, Head: g.announcer, Journal: &epochLog{g}, Groups: g.series, Metadata: g.families, Limits: o.Limits, LimitsOf: parts.limits, Meter: o.Meter,
-		Now: o.Now, Registerer: o.Registerer, Logger: o.Logger,
+		Room: func() error { return g.brake.refused(refuseAll) }, Now: o.Now, Registerer: o.Registerer, Logger: o.Logger,
 	})
 	g.running, g.stop = context.WithCancel(context.Background())
 	g.done.Go(func() { g.advance(g.running) })
 	g.done.Go(func() { g.watch(g.running) })
+	g.done.Go(func() { g.brake.run(g.running) })
 	return g, nil
 }
 
@@ -140,6 +146,8 @@ func (g *Gateway) told(epoch uint64, key string, value []byte, offset int64) {
 		g.announcer.Forget(r.Partition.Epoch, uint32(r.Partition.Number))
 	case *state.Series:
 		g.series.take(r, time.Now())
+	case *state.Covered:
+		g.brake.take(r)
 	default:
 		g.pairs.told(epoch, record, offset)
 	}

@@ -21,6 +21,7 @@ import (
 type series struct {
 	most      func(tenant string) int64 // 0: no limit
 	announcer *known.Announcer
+	brake     *brake // nil: nothing is refused for a lag of ingesters
 
 	mu     sync.RWMutex
 	epoch  topics.Epoch
@@ -114,6 +115,9 @@ func (s *series) drop(partition int32) {
 
 // Over is [write.Groups.Over].
 func (s *series) Over(_ context.Context, b *model.Batch, over func(label int)) error {
+	if err := s.brake.refused(refuseCreation); err != nil {
+		return s.overBrake(b, over, err)
+	}
 	if s.most == nil {
 		return nil
 	}
@@ -140,6 +144,33 @@ func (s *series) Over(_ context.Context, b *model.Batch, over func(label int)) e
 	return &model.LimitError{Limit: "limits.tenant-series", Tenant: true, Text: fmt.Sprintf(
 		"refused %d of %d new series: tenant %s has %d active series and may have %d; drop series or labels that nothing needs, or raise the limit",
 		refused, b.Labels.Len(), b.Tenant, active, most)}
+}
+
+// overBrake refuses the series that neither this gateway has announced nor ingesters list.
+func (s *series) overBrake(b *model.Batch, over func(label int), why error) error {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	refused := 0
+	for label, i := range b.Labels.Series {
+		k := b.Keys[i]
+		f := s.of[topics.PartitionOf(k, s.epoch.Partitions)].known(b.Tenant)
+		if !(f != nil && f.Has(k.Lo)) && !s.announcer.Has(b.Tenant, b.Signal, k) {
+			over(label)
+			refused++
+		}
+	}
+	if refused == 0 {
+		return nil
+	}
+	return why
+}
+
+// known returns the filter of a tenant; nil: there is none.
+func (c counted) known(tenant string) state.Filter {
+	if c.Series == nil {
+		return nil
+	}
+	return c.Known[tenant]
 }
 
 // mayBeKnown reports whether an ingester may know a series. mu must be held.

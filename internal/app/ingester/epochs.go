@@ -131,6 +131,7 @@ func (x *Epochs) begin(ctx context.Context, e *topics.Epoch) (err error) {
 	}
 	counting, stop := context.WithCancel(context.Background())
 	l.stop = stop
+	l.counting.Go(func() { Cover(counting, l.owner, l.state, &l.epoch) })
 	l.counting.Go(func() { Count(counting, l.owner, l.state, &l.epoch, x.o.Most) })
 	x.mu.Lock()
 	x.lanes = append(x.lanes, l)

@@ -54,6 +54,8 @@ const (
 	forgetKind = "forget"
 	seriesKind = "series"
 	leaderKind = "ha"
+
+	coveredKind = "covered"
 )
 
 type forgetValue struct {
@@ -88,14 +90,14 @@ func encode(v any) []byte {
 	return text
 }
 
-// Decode returns a *Forget, a *Series, a *Leader or a *NoLeader. The error is [ErrUnknown], or of class
-// corrupt.
+// Decode returns a *Forget, a *Series, a *Covered, a *Leader or a *NoLeader. The error is [ErrUnknown], or of
+// class corrupt.
 func Decode(key string, value []byte) (any, error) {
 	kind, rest, _ := strings.Cut(key, "/")
 	if kind == leaderKind {
 		return decodeLeader(key, rest, value)
 	}
-	if kind != forgetKind && kind != seriesKind {
+	if kind != forgetKind && kind != seriesKind && kind != coveredKind {
 		return nil, ErrUnknown
 	}
 	p, err := partition(rest)
@@ -108,6 +110,8 @@ func Decode(key string, value []byte) (any, error) {
 	var decoded any
 	switch {
 	case err != nil:
+	case kind == coveredKind:
+		decoded, err = decodeCovered(p, value)
 	case kind == forgetKind:
 		var v forgetValue
 		if err = json.Unmarshal(value, &v); err == nil && v.Since < 0 {

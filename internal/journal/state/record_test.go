@@ -15,7 +15,7 @@ func TestRecords(t *testing.T) {
 	p := Partition{Epoch: 3, Number: 7}
 	for _, r := range []interface{ Encode() (string, []byte) }{
 		&Forget{p, 12}, &Series{p, map[string]int64{"a": 1, "": 0}, true, map[string]Filter{"a": NewFilter(3)}},
-		&Leader{"t", "eu/1 %", "a", true, -1, 5, -7, 8, "p", -9}, &NoLeader{"t", ""},
+		&Leader{"t", "eu/1 %", "a", true, -1, 5, -7, 8, "p", -9}, &NoLeader{"t", ""}, &Covered{p, 7},
 	} {
 		key, value := r.Encode()
 		got, err := Decode(key, value)
@@ -29,6 +29,7 @@ func TestRecords(t *testing.T) {
 	}{
 		{"ha/t", "", false}, {"ha/t/%zz", "", false}, {"ha/t/%61", "", false}, {"ha/t/c", `{"version":2}`, true}, {"ha/t/c", `[]`, false},
 		{"ha/t/c", `{"version":1,"after":-2}`, false}, {"ha/t/" + strings.Repeat("c", 257), `{"version":1}`, false},
+		{"covered/3/7", `{"version":1,"next":-1}`, false}, {"covered/3", `{"version":1}`, false},
 		{"later/3/7", "{}", true}, {"forget/3/7", `{"version":2,"since":"soon"}`, true}, {"forget/3/7", ``, false},
 		{"forget/3/-1", `{"version":1}`, false}, {"forget/3/07", `{"version":1}`, false}, {"forget/3", `{"version":1}`, false},
 		{"forget/3/7", `{"version":1,"since":-1}`, false}, {"series/3/7", `{"version":1,"active":{"a":-1}}`, false},

@@ -1,0 +1,72 @@
+package gateway
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/shaledb/shale/internal/journal/kafka"
+	"github.com/shaledb/shale/internal/journal/state"
+	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/known"
+	"github.com/shaledb/shale/internal/store/topics"
+)
+
+// TestBrake: from three quarters of the retention on new series are refused, and known ones from nine tenths
+// on. The text names the setting, its value and the partition.
+func TestBrake(t *testing.T) {
+	o := Options{Epoch: topics.Epoch{Number: 1, Partitions: 2, Topic: "shale"}, Connection: kafka.Connection{Brokers: []string{"127.0.0.1:1"}}, Registerer: prometheus.NewRegistry()}
+	b, err := newBrake(&o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.asker.Close()
+	a, err := known.NewAnnouncer(known.AnnouncerOptions{Bytes: 1 << 20, Topic: known.Topic{Epoch: 1, Partitions: 2}, Refresh: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	s := newSeries(&o, a)
+	s.brake = b
+	f := state.NewFilter(1)
+	f.Add(2 << 8)
+	s.take(&state.Series{Partition: state.Partition{Epoch: 1}, Active: map[string]int64{"t": 1}, Known: map[string]state.Filter{"t": f}}, time.Now())
+	a.Announced(a.Moment(), "t", model.Metrics, []model.Key{{Hi: 1, Lo: 1 << 8}})
+	over := func() (refused []int, err error) {
+		batch := &model.Batch{Tenant: "t", Signal: model.Metrics}
+		for n := range uint64(4) { // the first one and the last one are new
+			batch.Labels.Append(uint32(n), model.LabelsOf("a", "b"))
+			batch.EndSeries(model.Key{Hi: n, Lo: n << 8})
+		}
+		err = s.Over(t.Context(), batch, func(label int) { refused = append(refused, label) })
+		return refused, err
+	}
+	for _, x := range []struct {
+		share float64
+		new   bool
+		all   bool
+	}{{0.74, false, false}, {0.75, true, false}, {0.9, true, true}, {1.2, true, true}, {0, false, false}} {
+		b.use.Store(&kafka.Use{Share: x.share, Partition: 1, Setting: "retention.ms", Value: "172800000 (48h0m0s)"})
+		refused, err := over()
+		if (err != nil) != x.new || x.new && (len(refused) != 2 || refused[0] != 0 || refused[1] != 3) {
+			t.Errorf("at %v, %v are refused: %v", x.share, refused, err)
+		}
+		all := b.refused(refuseAll)
+		if (all != nil) != x.all {
+			t.Errorf("at %v, writes get %v", x.share, all)
+		}
+		var named *model.LimitError
+		if x.all && (!errors.As(all, &named) || named.Limit != "retention.ms" || named.Tenant || !strings.Contains(named.Text, "partition 1") || !strings.Contains(named.Text, "172800000 (48h0m0s)")) {
+			t.Errorf("the text is %v", all)
+		}
+	}
+	for _, c := range []state.Covered{{Partition: state.Partition{Epoch: 1, Number: 1}, Next: 7}, {Partition: state.Partition{Epoch: 1, Number: 1}, Next: 5}, {Partition: state.Partition{Epoch: 2, Number: 0}}, {Partition: state.Partition{Epoch: 1, Number: 2}}} {
+		b.take(&c)
+	}
+	if len(b.covered) != 1 || b.covered[1] != 7 {
+		t.Errorf("covered are %v", b.covered)
+	}
+}
