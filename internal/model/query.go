@@ -83,6 +83,10 @@ type TextCells struct {
 	Step, Phase int64
 	// Bytes says that the Bytes of chunks are wanted. Otherwise they may be estimates.
 	Bytes bool
+	// Grouped says that the reader looks at no other labels of series than Labels. A source may then count the
+	// lines of all streams with the same of them as one series, unless a stream has not all of Labels.
+	Grouped bool
+	Labels  []string
 }
 
 // Horizon says before which time rows have expired, where that differs among the series of a tenant.

@@ -24,7 +24,7 @@ type cursorMerge struct {
 	walked  []seriesCursor // all cursors, in the order of their sources
 	metrics *metrics
 
-	started bool
+	begun   int // how many of them have been moved to their first series, or are about to be
 	later   heap.Heap[uint64, uint64] // cursors whose series is after the current one, by its key
 	group   []int                     // indexes of the cursors that have the current series
 	key     model.Key
@@ -49,12 +49,11 @@ func (m *cursorMerge) next(ctx context.Context) bool {
 	return more
 }
 
-func (m *cursorMerge) merge(ctx context.Context) (bool, error) {
-	if !m.started {
-		m.started = true
-		for i := range m.walked {
-			m.group = append(m.group, i)
-		}
+// advance moves the cursors of the current series, and those that are new, to their next series. It reports
+// whether any cursor has one.
+func (m *cursorMerge) advance(ctx context.Context) (some bool, err error) {
+	for ; m.begun < len(m.walked); m.begun++ {
+		m.group = append(m.group, m.begun)
 	}
 	for _, i := range m.group {
 		switch c := m.walked[i]; {
@@ -66,8 +65,13 @@ func (m *cursorMerge) merge(ctx context.Context) (bool, error) {
 		}
 	}
 	m.group = m.group[:0]
-	if m.later.Len() == 0 {
-		return false, nil
+	return m.later.Len() > 0, nil
+}
+
+func (m *cursorMerge) merge(ctx context.Context) (bool, error) {
+	some, err := m.advance(ctx)
+	if !some || err != nil {
+		return false, err
 	}
 	first := m.later.Pop()
 	m.key = model.Key{Hi: first.Key, Lo: first.Tie}

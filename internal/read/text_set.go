@@ -27,12 +27,16 @@ func (q *Querier) SelectText(ctx context.Context, req *model.Request) (*TextSet,
 	if r.Cost.Bill != nil {
 		return q.billText(ctx, s)
 	}
-	for _, src := range q.o.Sources {
+	for i, src := range q.o.Sources {
 		from, ok := src.(TextSource)
 		if !ok {
 			continue
 		}
-		cs, err := from.SelectText(ctx, &r)
+		own, err := s.requestFor(ctx, i == len(q.o.Sources)-1)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("select: %w", err), s.Close())
+		}
+		cs, err := from.SelectText(ctx, own)
 		for _, c := range cs {
 			s.cursors, s.walked = append(s.cursors, c), append(s.walked, c)
 		}
@@ -44,6 +48,23 @@ func (q *Querier) SelectText(ctx context.Context, req *model.Request) (*TextSet,
 		}
 	}
 	return s, nil
+}
+
+// requestFor returns the request for the next source. Only the last one may count streams together, and only
+// if no other one has any: a stream that two sources have is one, and its lines count once.
+func (s *TextSet) requestFor(ctx context.Context, last bool) (*model.Request, error) {
+	if s.req.Cells == nil || !s.req.Cells.Grouped {
+		return s.req, nil
+	}
+	if last {
+		if some, err := s.advance(ctx); err != nil || !some {
+			return s.req, err
+		}
+	}
+	apart, cells := *s.req, *s.req.Cells
+	cells.Grouped = false
+	apart.Cells = &cells
+	return &apart, nil
 }
 
 // TextSet walks the series of a request for lines in key order, every key once. It is used by one

@@ -52,8 +52,12 @@ func (e *Engine) Volume(ctx context.Context, s *Selection) (Volume, error) {
 // statistics, and other chunks by their times and lengths. A line that is stored more than once counts once.
 // Chunks must be read to find copies, but only if lines of equal time and length are in several of them.
 func (e *Engine) Volumes(ctx context.Context, s *Selection, cuts []int64, visit func(*StreamVolume) error) error {
+	return e.volumes(ctx, s, cellsOf(cuts), cuts, visit)
+}
+
+func (e *Engine) volumes(ctx context.Context, s *Selection, cells *model.TextCells, cuts []int64, visit func(*StreamVolume) error) error {
 	return s.each(func(tenant string, req *model.Request) error {
-		req.LabelsOnly, req.Cells = false, cellsOf(cuts)
+		req.LabelsOnly, req.Cells = false, cells
 		set, err := e.read.SelectText(ctx, req)
 		if err != nil {
 			return err

@@ -3,6 +3,8 @@ package logql
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/shaledb/shale/internal/model"
@@ -81,7 +83,12 @@ func (g *volumeGroups) count(ctx context.Context, e *Engine, sel *Selection, fir
 		part.Range.Max = g.q.Cuts[last] - 1
 	}
 	g.from = first
-	return e.Volumes(ctx, &part, g.q.Cuts[first:last], g.add)
+	cuts := g.q.Cuts[first:last]
+	cells := cellsOf(cuts)
+	if !g.all {
+		cells.Grouped, cells.Labels = true, slices.Sorted(maps.Keys(g.names))
+	}
+	return e.volumes(ctx, &part, cells, cuts, g.add)
 }
 
 // addKept adds n kept intervals, from step at of them on. The first of them is interval from.

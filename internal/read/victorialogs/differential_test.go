@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/internal/read/logql/logqltest"
+	"github.com/shaledb/shale/internal/read/victorialogs"
 	"github.com/shaledb/shale/internal/read/victorialogs/victorialogstest"
 )
 
@@ -31,15 +32,16 @@ func TestDifferential(t *testing.T) {
 	data := logqltest.Datasets(*sets, *mostLines, *seed)
 	account := uint32(time.Now().Unix())
 	g := logqltest.Generator{R: rand.New(rand.NewPCG(*seed, 3))}
-	same, some, errs, different := 0, 0, 0, 0
+	same, some, errs, different, grouped := 0, 0, 0, 0, 0
 	for i, d := range data {
 		id := fmt.Sprintf("%d:%d", account, i)
 		d = victorialogstest.AsStored(d)
 		victorialogstest.Push(t, *realServer, id, d)
-		theirs, ours := logqltest.Over(victorialogstest.Source(t, victorialogstest.Settings(t, *realServer, id))), logqltest.InMemory(d)
-		var all []logqltest.Query
+		from := source(t, *realServer, id, i)
+		theirs, ours := logqltest.Over(from), logqltest.InMemory(d)
+		all := groupQueries()
 		if *written || i == 0 {
-			all = logqltest.Written(d)
+			all = append(all, logqltest.Written(d)...)
 		}
 		for range *queries / *sets {
 			all = append(all, g.Query(d))
@@ -61,9 +63,20 @@ func TestDifferential(t *testing.T) {
 			}
 			same++
 		}
+		grouped += victorialogs.Grouped(from)
 	}
-	t.Logf("%d queries are the same (%d with a result, %d with the same error), %d are different", same, some, errs, different)
+	t.Logf("%d queries are the same (%d with a result, %d with the same error), %d are different; %d requests were for groups of streams", same, some, errs, different, grouped)
 	if some < same/2 {
 		t.Errorf("only %d of %d queries have a result", some, same)
 	}
+}
+
+// source returns a source over an account of a server. Those of every other data set group streams wherever it
+// is right, and not only where it is quicker.
+func source(t *testing.T, server, id string, set int) *victorialogs.Source {
+	s := victorialogstest.Source(t, victorialogstest.Settings(t, server, id))
+	if set%2 == 1 {
+		return victorialogs.GroupAlways(s)
+	}
+	return s
 }

@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/shaledb/shale/internal/model"
@@ -53,6 +55,8 @@ type buckets struct {
 	// counted says that each bucket is within a cell of the request. It is then as good as the times of its
 	// first and its last line, and finding those takes VictoriaLogs longer than counting.
 	counted bool
+	// groups, if set, divide streams.
+	groups *grouping
 }
 
 // begins reports whether a bucket may begin at a time.
@@ -88,13 +92,11 @@ func rounded(width uint64) int64 {
 func counting(r model.TimeRange, c *model.TextCells) buckets {
 	switch {
 	case c.Step <= 0: // all of time is one cell
-		b := dividing(r)
-		b.counted = true
-		return b
+		return buckets{counted: true}
 	case (uint64(r.Max)-uint64(r.Min))/uint64(c.Step) > maxCells:
 		return dividing(r)
 	}
-	return buckets{c.Step, floorMod(floorMod(c.Phase, c.Step)+1, c.Step), true}
+	return buckets{step: c.Step, phase: floorMod(floorMod(c.Phase, c.Step)+1, c.Step), counted: true}
 }
 
 // read gathers the cells of a range.
@@ -107,18 +109,14 @@ func (d *directory) read(ctx context.Context, r model.TimeRange, b buckets) erro
 	slices.SortFunc(added, func(x, y cell) int { return cmp.Or(cmp.Compare(x.bucket, y.bucket), x.Key.Compare(y.Key)) })
 	added = joined(added)
 	d.cells = d.cells[:from]
-	dense := int64(denseRows)
-	if d.req.Cells != nil {
-		dense = denseCounted
-	}
 	var again []model.TimeRange
 	for i := 0; i < len(added); {
-		n, rows, within := i, int64(0), added[i].TimeRange
+		n, rows, within, certain := i, int64(0), added[i].TimeRange, true
 		for ; n < len(added) && added[n].bucket == added[i].bucket; n++ {
-			rows += added[n].rows
+			rows, certain = rows+added[n].rows, certain && added[n].certain
 			within = model.TimeRange{Min: min(within.Min, added[n].Min), Max: max(within.Max, added[n].Max)}
 		}
-		if next := dividing(within); rows > dense && next.step > 0 && (b.step == 0 || next.step < b.step) {
+		if next := dividing(within); rows > d.dense(b, certain) && next.step > 0 && (b.step == 0 || next.step < b.step) {
 			again = append(again, within)
 		} else {
 			d.cells = append(d.cells, added[i:n]...) // to the left of where it is
@@ -133,6 +131,19 @@ func (d *directory) read(ctx context.Context, r model.TimeRange, b buckets) erro
 		}
 	}
 	return nil
+}
+
+// dense returns how many lines a bucket has at most that is not divided again.
+func (d *directory) dense(b buckets, certain bool) int64 {
+	switch {
+	case d.req.Cells == nil:
+		return denseRows
+	case b.counted && certain: // no line of it is read
+		return math.MaxInt64
+	case b.counted && b.step == 0: // all of its lines are
+		return pageRows
+	}
+	return denseCounted
 }
 
 // joined makes one cell of those of one stream in one bucket, which are of several streams of VictoriaLogs.
@@ -168,16 +179,26 @@ func (d *directory) ask(ctx context.Context, r model.TimeRange, b buckets) error
 	}
 }
 
-func (d *directory) askOnce(ctx context.Context, r model.TimeRange, b buckets, addsOffset bool) (wrong bool, err error) {
+// sized reports whether the sizes of lines are wanted. VictoriaLogs reads the lines for them.
+func (d *directory) sized() bool { return d.req.Cells == nil || d.req.Cells.Bytes }
+
+// statistics returns what counts the lines of each stream, or group of streams, in each bucket of a range.
+func (d *directory) statistics(r model.TimeRange, b buckets, addsOffset bool) string {
+	step, phase := b.step, b.phase
+	whole := step == 0 && b.counted
+	if whole {
+		// Lines are added up after they were counted in parts of the range: sets of few times take less to make.
+		step = dividing(r).step
+	}
 	text := d.filter.in(r) + " | stats by (_stream"
-	if b.step > 0 {
-		text += ", _time:" + strconv.FormatInt(b.step, 10) + "ns"
+	if step > 0 {
+		text += ", _time:" + strconv.FormatInt(step, 10) + "ns"
 		switch {
-		case b.phase == 0:
+		case phase == 0:
 		case addsOffset:
-			text += " offset " + strconv.FormatInt(b.phase, 10) + "ns"
+			text += " offset " + strconv.FormatInt(phase, 10) + "ns"
 		default:
-			text += " offset -" + strconv.FormatInt(b.phase, 10) + "ns"
+			text += " offset -" + strconv.FormatInt(phase, 10) + "ns"
 		}
 	}
 	text += ") count() n"
@@ -187,11 +208,38 @@ func (d *directory) askOnce(ctx context.Context, r model.TimeRange, b buckets, a
 	if d.req.Cells != nil {
 		text += ", count_uniq(_time) times"
 	}
-	sized := d.req.Cells == nil || d.req.Cells.Bytes
-	if sized { // VictoriaLogs reads the lines for it
+	if d.sized() {
 		text += ", sum_len(_msg) bytes"
 	}
-	err = d.source.client.query(ctx, d.account, kindDirectory, text, func(row []field) error {
+	if !whole && b.groups == nil {
+		return text
+	}
+	by := []string{"_stream"}
+	if b.groups != nil {
+		text += b.groups.pipes()
+		by = b.groups.names()
+	}
+	if b.step > 0 {
+		by = append(by, "_time")
+	}
+	text += " | stats"
+	if len(by) > 0 {
+		text += " by (" + strings.Join(by, ", ") + ")"
+	}
+	text += " sum(n) n, sum(times) times"
+	if d.sized() {
+		text += ", sum(bytes) bytes"
+	}
+	return text
+}
+
+func (d *directory) askOnce(ctx context.Context, r model.TimeRange, b buckets, addsOffset bool) (wrong bool, err error) {
+	text, sized := d.statistics(r, b, addsOffset), d.sized()
+	kind := kindDirectory
+	if b.groups != nil {
+		kind = kindGroups
+	}
+	err = d.source.client.query(ctx, d.account, kind, text, func(row []field) error {
 		if wrong {
 			return nil
 		}
@@ -203,7 +251,14 @@ func (d *directory) askOnce(ctx context.Context, r model.TimeRange, b buckets, a
 			wrong = true
 			return nil
 		}
-		if c.stream, err = d.streams.add(valueOf(row, "_stream")); c.stream == nil || err != nil {
+		spelling := valueOf(row, "_stream")
+		if g := b.groups; g != nil {
+			if spelling, ok = g.of(row); !ok {
+				g.failed = true
+				return nil
+			}
+		}
+		if c.stream, err = d.streams.add(spelling); c.stream == nil || err != nil {
 			return err
 		}
 		if from := hides(d.req, c.Labels); c.Min < from {
@@ -268,6 +323,12 @@ func rowText(row []field) string {
 		text += fmt.Sprintf("%.40q:%.80q ", f.name, f.value)
 	}
 	return text[:min(len(text), maxErrorBytes)]
+}
+
+// forget gives up what was found.
+func (d *directory) forget() {
+	d.release()
+	d.streams = newStreamSet(d.source, d.req)
 }
 
 func (d *directory) release() {

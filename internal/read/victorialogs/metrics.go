@@ -20,6 +20,7 @@ type metrics struct {
 // The kinds of requests.
 const (
 	kindDirectory = "directory" // streams and numbers of lines in cells of time
+	kindGroups    = "groups"    // the same of streams that are counted together
 	kindLines     = "lines"
 	kindStreams   = "streams"
 	kindTail      = "tail"
@@ -40,7 +41,7 @@ func newMetrics(r prometheus.Registerer, open func() bool) *metrics {
 	return &metrics{
 		requests: f.NewCounterVec(prometheus.CounterOpts{
 			Name: "shale_victorialogs_requests_total",
-			Help: "Requests to VictoriaLogs, by kind (directory, lines, streams, tail, counts) and outcome (ok, error, ended by the query, refused by the breaker).",
+			Help: "Requests to VictoriaLogs, by kind (directory, groups, lines, streams, tail, counts) and outcome (ok, error, ended by the query, refused by the breaker).",
 		}, []string{"kind", "outcome"}),
 		seconds: f.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "shale_victorialogs_request_seconds", Help: "Time of requests to VictoriaLogs until their last row, by kind.",

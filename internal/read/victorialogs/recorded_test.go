@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/internal/read/logql/logqltest"
+	"github.com/shaledb/shale/internal/read/victorialogs"
 	"github.com/shaledb/shale/internal/read/victorialogs/victorialogstest"
 )
 
@@ -37,7 +38,7 @@ func recordedData() []*logqltest.Dataset {
 
 func recordedQueries(d *logqltest.Dataset) []logqltest.Query {
 	g := logqltest.Generator{R: rand.New(rand.NewPCG(5, uint64(len(d.Name))))}
-	all := logqltest.Written(d)[:24]
+	all := append(logqltest.Written(d)[:24], groupQueries()...)
 	for range 30 {
 		all = append(all, g.Query(d))
 	}
@@ -45,6 +46,19 @@ func recordedQueries(d *logqltest.Dataset) []logqltest.Query {
 		for _, forward := range []bool{true, false} {
 			all = append(all, logqltest.Query{Text: text, Start: logqltest.Begin - 1, End: logqltest.Begin + 2*logqltest.Span, Limit: 7, Forward: forward})
 		}
+	}
+	return all
+}
+
+// groupQueries are queries whose streams may be counted together.
+func groupQueries() (all []logqltest.Query) {
+	for _, text := range []string{
+		`sum(count_over_time({app=~".+"}[1m]))`, `sum by (app) (rate({app=~".+"}[2m]))`, `sum by (app, env) (count_over_time({env=~".+"}[1m]))`,
+		`sum by (pod) (count_over_time({app="web"}[1m]))`, `sum by (env) (bytes_over_time({app!=""}[1m]))`, `sum by (service_name) (rate({app=~".+"}[1m]))`,
+		`sum by (app) (count_over_time({app=~"web|db", pod!~"p[12]"}[30s]))`, `sum by (none) (count_over_time({app=~".+"}[1m]))`,
+		`sum by (app) (count_over_time({app=~".+"} | json [1m])) / on (app) sum by (app) (bytes_rate({app=~".+"}[1m]))`, `absent_over_time({app="none"}[1m])`,
+	} {
+		all = append(all, logqltest.Query{Text: text, Start: logqltest.Begin, End: logqltest.Begin + logqltest.Span, Step: 30_000_000_000})
 	}
 	return all
 }
@@ -75,9 +89,10 @@ func TestRecorded(t *testing.T) {
 				io.WriteString(w, body)
 			}))
 			defer server.Close()
-			some := 0
+			some, grouped := 0, 0
 			for i, d := range recordedData() {
-				theirs, ours := logqltest.Over(victorialogstest.Source(t, victorialogstest.Settings(t, server.URL, fmt.Sprint("7:", i)))), logqltest.InMemory(d)
+				from := source(t, server.URL, fmt.Sprint("7:", i), i)
+				theirs, ours := logqltest.Over(from), logqltest.InMemory(d)
 				for _, q := range recordedQueries(d) {
 					want := logqltest.Run(context.Background(), ours, logqltest.Tenant, &q)
 					got := logqltest.Run(context.Background(), theirs, logqltest.Tenant, &q)
@@ -88,6 +103,10 @@ func TestRecorded(t *testing.T) {
 						some++
 					}
 				}
+				grouped += victorialogs.Grouped(from)
+			}
+			if grouped < 10 {
+				t.Errorf("only %d queries count groups of streams", grouped)
 			}
 			if some < 100 {
 				t.Errorf("only %d queries have a result", some)
@@ -135,7 +154,7 @@ func record(t *testing.T) {
 	defer proxy.Close()
 	for i, d := range recordedData() {
 		victorialogstest.Push(t, *realServer, fmt.Sprint(account, ":", i), d)
-		e := logqltest.Over(victorialogstest.Source(t, victorialogstest.Settings(t, proxy.URL, fmt.Sprint("7:", i))))
+		e := logqltest.Over(source(t, proxy.URL, fmt.Sprint("7:", i), i))
 		for _, q := range recordedQueries(d) {
 			logqltest.Run(context.Background(), e, logqltest.Tenant, &q)
 		}

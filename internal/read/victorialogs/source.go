@@ -42,11 +42,16 @@ type Source struct {
 	derives     bool // service_name may be made of other labels
 	// addsOffset says that buckets of time begin at their offset after multiples of their width, not before.
 	addsOffset atomic.Bool
+	// noGroups is until when streams are not grouped, as a time since the source began.
+	noGroups    atomic.Int64
+	began       time.Time
+	groupedRows uint64
+	copiesPause time.Duration
 }
 
 // New returns a Source. It does not ask the server.
 func New(o Options) *Source {
-	s := &Source{settings: o.Settings, streams: newStreamNames(o.Seed, o.Rules), derives: len(o.Rules.ServiceNames) > 0}
+	s := &Source{settings: o.Settings, streams: newStreamNames(o.Seed, o.Rules), derives: len(o.Rules.ServiceNames) > 0, began: time.Now(), groupedRows: groupedRows, copiesPause: copiesPause}
 	s.metrics = newMetrics(o.Registerer, func() bool { return s.client.breaker.open() })
 	s.client = newClient(&s.settings, s.metrics)
 	s.watch, s.followEvery = newWatch(s, &o), followEvery

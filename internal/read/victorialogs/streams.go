@@ -39,18 +39,23 @@ func (s *streamNames) of(spelling []byte) (*logs.Stream, error) {
 
 // readStream reads the labels of a stream as VictoriaLogs spells it.
 func readStream(spelling []byte, lb *model.LabelsBuilder) error {
-	var names logs.Metadata
 	return eachStreamField(spelling, func(name, value []byte) error {
-		if !isLabelName(name) {
-			names.Reset()
-			var err error
-			if name, err = names.Sanitize(name); err != nil {
-				return err
-			}
+		name, err := labelName(name)
+		if err == nil {
+			lb.Add(bytes.Clone(name), value)
 		}
-		lb.Add(bytes.Clone(name), value)
-		return nil
+		return err
 	})
+}
+
+// labelName returns the name of the label that a field of a stream becomes.
+func labelName(field []byte) ([]byte, error) {
+	if isLabelName(field) {
+		return field, nil
+	}
+	var names logs.Metadata
+	names.Reset()
+	return names.Sanitize(field)
 }
 
 // isLabelName reports whether a name is one of a label as it stands, such as a__b.

@@ -24,7 +24,15 @@ func (s *Source) SelectText(ctx context.Context, req *model.Request) ([]model.Te
 	if req.Cells != nil {
 		b = counting(req.Range, req.Cells)
 	}
-	err := d.read(ctx, req.Range, b)
+	grouped := false
+	var err error
+	if req.Cells != nil {
+		grouped, err = d.group(ctx, b)
+	}
+	if !grouped && err == nil {
+		d.forget()
+		err = d.read(ctx, req.Range, b)
+	}
 	if err == nil {
 		err = c.layOut(ctx)
 	}

@@ -141,6 +141,21 @@ func (p *Pipeline) NeedsMetadata(stream model.Labels) bool {
 	return false
 }
 
+// CountedLabels returns the labels of streams that samples get which no stage looks at. ok is false if they
+// may get any.
+func (p *Pipeline) CountedLabels() (names []string, ok bool) {
+	s := p.sampler
+	switch {
+	case s.none:
+		return nil, true
+	case s.without || len(s.labels) == 0:
+		return nil, false
+	}
+	// Such a label may be metadata because of another label of the stream.
+	isExtracted := func(name string) bool { return strings.HasSuffix(name, extractedSuffix) }
+	return s.labels, !slices.ContainsFunc(s.labels, isExtracted)
+}
+
 // requiredLabels returns the labels whose values stages look at, and whether a template may look at any.
 func requiredLabels(stages []syntax.Stage) (names []string, all bool) {
 	for _, s := range stages {

@@ -57,6 +57,7 @@ func (e *evaluation) divide(x *selection.Execution) {
 	if e.steps.Count > 1 {
 		c.Step = divisor(e.steps.Step, int64(r.Range))
 	}
+	c.Labels, c.Grouped = e.program.pipeline.CountedLabels()
 	for i := range x.Requests {
 		x.Requests[i].Cells = c
 	}

@@ -1,0 +1,207 @@
+package victorialogs
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/shaledb/shale/internal/model"
+)
+
+// grouping divides streams by some of their fields: those that decide the labels that a reader looks at.
+// VictoriaLogs then sends a row for each group and bucket in place of one for each stream and bucket.
+type grouping struct {
+	fields []string
+	// groups has each combination of their values that a stream has, as a stream of these fields is spelled.
+	groups map[string]bool
+	failed bool // a row had another one
+}
+
+const (
+	// maxGroupFields bounds the fields of a grouping.
+	maxGroupFields = 8
+	// groupedRows is the number of rows, of a stream and a bucket each, that grouping must save: it takes longer
+	// to list the streams than to send fewer.
+	groupedRows = 2000
+	// copiesPause is how long streams are not grouped after lines were there twice.
+	copiesPause = 10 * time.Minute
+)
+
+// groupingOf lists the streams of a request, and returns how they are grouped for some buckets, or nil if they
+// are not: there are few rows without it, a name or a value might be cut out of the text of a stream in a wrong
+// way, or a stream lacks a label, so that metadata may be in its place.
+func (d *directory) groupingOf(ctx context.Context, b buckets) (*grouping, error) {
+	decides := d.decides()
+	var spellings [][]byte
+	g := &grouping{groups: map[string]bool{}}
+	plain := true
+	err := d.source.client.query(ctx, d.account, kindStreams, d.filter.in(d.req.Range)+" | uniq by (_stream)", func(row []field) error {
+		spelling := bytes.Clone(valueOf(row, "_stream"))
+		if err := d.req.Quota.TakeBytes(int64(len(spelling))); err != nil {
+			return err
+		}
+		d.taken += int64(len(spelling))
+		spellings = append(spellings, spelling)
+		return eachStreamField(spelling, func(name, _ []byte) error {
+			plain = plain && isPlainField(name)
+			if decides(name) && !slices.Contains(g.fields, string(name)) {
+				g.fields = append(g.fields, string(name))
+			}
+			return nil
+		})
+	})
+	if err != nil || !plain || len(g.fields) > maxGroupFields {
+		return nil, err
+	}
+	slices.Sort(g.fields)
+	values := make([][]byte, len(g.fields))
+	for _, spelling := range spellings {
+		for i := range values {
+			values[i] = nil
+		}
+		err := eachStreamField(spelling, func(name, value []byte) error {
+			if i, ok := slices.BinarySearch(g.fields, string(name)); ok {
+				values[i] = value
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		group := g.spelling(values)
+		if bytes.IndexByte(group, '\\') >= 0 { // it would have to be unquoted there
+			return nil, nil
+		}
+		g.groups[string(group)] = true
+	}
+	rows := func(streams int) uint64 {
+		return uint64(streams) * ((uint64(d.req.Range.Max)-uint64(d.req.Range.Min))/uint64(b.step) + 1)
+	}
+	if rows(len(spellings)-len(g.groups)) < d.source.groupedRows {
+		return nil, nil
+	}
+	for group := range g.groups {
+		st, err := d.source.streams.of([]byte(group))
+		if err != nil {
+			return nil, err
+		}
+		if st == nil || matches(d.req.Matchers, st.Labels) && !hasAll(st.Labels, d.req.Cells.Labels) {
+			return nil, nil
+		}
+	}
+	return g, nil
+}
+
+// decides returns what says whether a field has a part in the labels that the request looks at.
+func (d *directory) decides() func(field []byte) bool {
+	wanted := map[string]bool{}
+	for _, name := range d.req.Cells.Labels {
+		wanted[name] = true
+	}
+	for i := range d.req.Matchers { // which are checked here
+		wanted[d.req.Matchers[i].Name] = true
+	}
+	if wanted[serviceName] {
+		for _, name := range d.source.streams.rules.ServiceNames {
+			wanted[name] = true
+		}
+	}
+	return func(field []byte) bool {
+		name, err := labelName(field)
+		return err != nil || wanted[string(name)]
+	}
+}
+
+// isPlainField reports whether the name of a field is one that stands for itself in the text of a stream, and
+// in a pattern.
+func isPlainField(name []byte) bool {
+	for _, c := range name {
+		if !isWordByte(c) && c != '.' && c != '-' && c != '/' && c != ':' {
+			return false
+		}
+	}
+	return len(name) > 0
+}
+
+// spelling returns a stream of some values of the fields.
+func (g *grouping) spelling(values [][]byte) []byte {
+	b := []byte{'{'}
+	for i, name := range g.fields {
+		if len(values[i]) == 0 {
+			continue
+		}
+		if len(b) > 1 {
+			b = append(b, ',')
+		}
+		b = append(b, name...)
+		b = append(b, '=')
+		b = strconv.AppendQuote(b, string(values[i]))
+	}
+	return append(b, '}')
+}
+
+// pipes returns what makes groups of statistics of streams. A quote within a value of a stream has a backslash
+// before it. So a comma, a name, an equals sign and a quote begin a field and nothing else.
+func (g *grouping) pipes() string {
+	var b strings.Builder
+	b.WriteString(` | replace ("{", ",") at _stream limit 1`)
+	for i, name := range g.fields {
+		fmt.Fprintf(&b, " | extract %s from _stream", strconv.Quote(","+name+`="<plain:`+groupField(i)+`>"`))
+	}
+	return b.String()
+}
+
+func groupField(i int) string { return "g" + strconv.Itoa(i) }
+
+// names returns the fields that the values of groups are in.
+func (g *grouping) names() []string {
+	all := make([]string, len(g.fields))
+	for i := range all {
+		all[i] = groupField(i)
+	}
+	return all
+}
+
+// of returns the group of a row, as a stream. ok is false if no stream had these values.
+func (g *grouping) of(row []field) (spelling []byte, ok bool) {
+	values := make([][]byte, len(g.fields))
+	for i := range values {
+		values[i] = valueOf(row, groupField(i))
+	}
+	spelling = g.spelling(values)
+	return spelling, g.groups[string(spelling)]
+}
+
+// group counts lines by the labels that the request looks at. It reports whether that was possible. If not,
+// lines have to be counted by streams: some are there twice, or a stream is new.
+func (d *directory) group(ctx context.Context, b buckets) (ok bool, err error) {
+	s := d.source
+	if !d.req.Cells.Grouped || !b.counted || b.step == 0 || d.req.Horizon.MayHide(d.req.Range.Min) || time.Since(s.began) < time.Duration(s.noGroups.Load()) {
+		return false, nil
+	}
+	g, err := d.groupingOf(ctx, b)
+	if g == nil || err != nil {
+		return false, err
+	}
+	b.groups = g
+	if err := d.ask(ctx, d.req.Range, b); err != nil || g.failed {
+		return false, err
+	}
+	for i := range d.cells {
+		if c := &d.cells[i]; !c.certain || len(c.spellings) > 1 {
+			s.noGroups.Store(int64(time.Since(s.began) + s.copiesPause))
+			return false, nil
+		}
+	}
+	// A field that is new since the streams were listed may have a part in the labels.
+	after, err := d.groupingOf(ctx, b)
+	return after != nil && slices.Equal(g.fields, after.fields), err
+}
+
+func hasAll(l model.Labels, names []string) bool {
+	return !slices.ContainsFunc(names, func(name string) bool { return l.Get(name) == nil })
+}
