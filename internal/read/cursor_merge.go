@@ -24,13 +24,13 @@ type cursorMerge struct {
 	walked  []seriesCursor // all cursors, in the order of their sources
 	metrics *metrics
 
-	begun   int // how many of them have been moved to their first series, or are about to be
-	later   heap.Heap[uint64, uint64] // cursors whose series is after the current one, by its key
-	group   []int                     // indexes of the cursors that have the current series
-	key     model.Key
-	labels  model.Labels
-	closed  bool
-	err     error
+	begun  int                       // how many of them have been moved
+	later  heap.Heap[uint64, uint64] // cursors whose series is after the current one, by its key
+	group  []int                     // indexes of the cursors that have the current series
+	key    model.Key
+	labels model.Labels
+	closed bool
+	err    error
 }
 
 // next moves to the next series. It returns false at the end or on an error.

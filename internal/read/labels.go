@@ -1,8 +1,10 @@
 package read
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/shaledb/shale/internal/model"
 )
@@ -34,13 +36,8 @@ func (q *Querier) LabelValues(ctx context.Context, req *model.Request, name stri
 func (q *Querier) union(ctx context.Context, req *model.Request, limit int,
 	walk func(src Source, r *model.Request, emit func([]byte) error) error,
 ) ([]string, bool, error) {
-	r, ok := q.bound(req)
-	r.Cost.Reach.AddLists(r.Signal)
-	if !ok {
-		return []string{}, false, nil
-	}
-	if r.Cost.Bill != nil && r.Cost.Bill.Coarse {
-		_, err := q.billSelect(ctx, &r)
+	r, ok, err := q.lists(ctx, req)
+	if !ok || err != nil {
 		return []string{}, false, err
 	}
 	set := leastStrings{limit: limit, quota: r.Quota}
@@ -60,4 +57,66 @@ func (q *Querier) union(ctx context.Context, req *model.Request, limit int,
 		}
 	}
 	return set.finish()
+}
+
+// lists prepares a request for lists of labels. It reports whether sources are to be asked.
+func (q *Querier) lists(ctx context.Context, req *model.Request) (r model.Request, ok bool, err error) {
+	r, ok = q.bound(req)
+	r.Cost.Reach.AddLists(r.Signal)
+	if ok && r.Cost.Bill != nil && r.Cost.Bill.Coarse {
+		_, err = q.billSelect(ctx, &r)
+		ok = false
+	}
+	return r, ok, err
+}
+
+// Labels returns the labels of the series that satisfy the request: the sorted values of each name.
+func (q *Querier) Labels(ctx context.Context, req *model.Request) (map[string][]string, error) {
+	if len(req.Matchers) > 0 {
+		q.asks(req)
+	}
+	r, ok, err := q.lists(ctx, req)
+	if !ok || err != nil {
+		return nil, err
+	}
+	sets := map[string]*leastStrings{}
+	emit := func(name, value []byte) error {
+		set := sets[string(name)]
+		if set == nil {
+			set = &leastStrings{quota: r.Quota}
+			sets[string(name)] = set
+		}
+		return cmp.Or(ctx.Err(), set.add(value))
+	}
+	for _, src := range q.o.Sources {
+		if err := cmp.Or(labelsOf(ctx, src, &r, emit), ctx.Err()); err != nil {
+			return nil, fmt.Errorf("labels: %w", err)
+		}
+	}
+	all := make(map[string][]string, len(sets))
+	for name, set := range sets {
+		if all[name], _, err = set.finish(); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// labelsOf lists the names of a source, and then the values of each, unless the source has both at once.
+func labelsOf(ctx context.Context, src Source, req *model.Request, emit func(name, value []byte) error) error {
+	if from, ok := src.(LabelSource); ok {
+		return from.Labels(ctx, req, emit)
+	}
+	var names []string
+	err := src.LabelNames(ctx, req, func(name []byte) error {
+		names = append(names, string(name))
+		return nil
+	})
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		if err == nil {
+			err = src.LabelValues(ctx, req, name, func(value []byte) error { return emit([]byte(name), value) })
+		}
+	}
+	return err
 }

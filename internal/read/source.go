@@ -27,6 +27,13 @@ type Source interface {
 	LabelValues(ctx context.Context, req *model.Request, name string, emit func(value []byte) error) error
 }
 
+// LabelSource is an optional interface of a source that finds all labels at the cost of one list.
+type LabelSource interface {
+	// Labels calls emit with the labels of the series that satisfy the request, as [Source.LabelNames] does
+	// with their names.
+	Labels(ctx context.Context, req *model.Request, emit func(name, value []byte) error) error
+}
+
 // Keeper is a source whose rows change without notice. Kept adds to the cost of a request, whose rows are not
 // read, what reading them would have added.
 type Keeper interface {

@@ -22,17 +22,13 @@ type DetectedLabel struct {
 func (e *Engine) DetectedLabels(ctx context.Context, s *Selection) ([]DetectedLabel, error) {
 	values := make(map[string][]string)
 	err := s.each(func(_ string, req *model.Request) error {
-		names, _, err := e.read.LabelNames(ctx, req, 0)
+		all, err := e.read.Labels(ctx, req)
 		if err != nil {
 			return err
 		}
-		for _, name := range names {
+		for name, found := range all {
 			if name == TenantLabel && len(s.Tenants) > 1 {
 				continue // the stream's own, which has another name here
-			}
-			found, _, err := e.read.LabelValues(ctx, req, name, 0)
-			if err != nil {
-				return err
 			}
 			if isPlace(name) || !areIdentifiers(found) {
 				values[name] = append(values[name], found...)

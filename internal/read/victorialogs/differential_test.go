@@ -71,8 +71,8 @@ func TestDifferential(t *testing.T) {
 	}
 }
 
-// source returns a source over an account of a server. Those of every other data set group streams wherever it
-// is right, and not only where it is quicker.
+// source returns a source over an account of a server. Those of every other data set group streams wherever
+// that is right, and not only where it is quicker.
 func source(t *testing.T, server, id string, set int) *victorialogs.Source {
 	s := victorialogstest.Source(t, victorialogstest.Settings(t, server, id))
 	if set%2 == 1 {

@@ -31,8 +31,8 @@ const (
 	copiesPause = 10 * time.Minute
 )
 
-// groupingOf lists the streams of a request, and returns how they are grouped for some buckets, or nil if they
-// are not: there are few rows without it, a name or a value might be cut out of the text of a stream in a wrong
+// groupingOf lists the streams of a request, and returns how they are grouped for some buckets, or nil if
+// they are not: that saves few rows, a name or a value might be cut out of the text of a stream in a wrong
 // way, or a stream lacks a label, so that metadata may be in its place.
 func (d *directory) groupingOf(ctx context.Context, b buckets) (*grouping, error) {
 	decides := d.decides()
@@ -144,8 +144,8 @@ func (g *grouping) spelling(values [][]byte) []byte {
 	return append(b, '}')
 }
 
-// pipes returns what makes groups of statistics of streams. A quote within a value of a stream has a backslash
-// before it. So a comma, a name, an equals sign and a quote begin a field and nothing else.
+// pipes returns what makes groups of statistics of streams. A quote within a value of a stream has a
+// backslash before it. So a comma, a name, an equals sign and a quote begin a field and nothing else.
 func (g *grouping) pipes() string {
 	var b strings.Builder
 	b.WriteString(` | replace ("{", ",") at _stream limit 1`)

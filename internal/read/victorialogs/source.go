@@ -169,12 +169,12 @@ func (s *Source) Select(ctx context.Context, req *model.Request) ([]model.Cursor
 
 // LabelNames emits the names of the labels of the selected streams.
 func (s *Source) LabelNames(ctx context.Context, req *model.Request, emit func(name []byte) error) error {
-	return s.eachLabel(ctx, req, func(name, _ []byte) error { return emit(name) })
+	return s.Labels(ctx, req, func(name, _ []byte) error { return emit(name) })
 }
 
 // LabelValues emits the values of one label of the selected streams.
 func (s *Source) LabelValues(ctx context.Context, req *model.Request, name string, emit func(value []byte) error) error {
-	return s.eachLabel(ctx, req, func(n, value []byte) error {
+	return s.Labels(ctx, req, func(n, value []byte) error {
 		if string(n) != name {
 			return nil
 		}
@@ -182,7 +182,8 @@ func (s *Source) LabelValues(ctx context.Context, req *model.Request, name strin
 	})
 }
 
-func (s *Source) eachLabel(ctx context.Context, req *model.Request, visit func(name, value []byte) error) error {
+// Labels calls visit with the labels of the selected streams. It asks for their list once.
+func (s *Source) Labels(ctx context.Context, req *model.Request, visit func(name, value []byte) error) error {
 	if req.Cost.Bill != nil {
 		s.explain(req)
 		return nil
