@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/shaledb/shale/bench/fronts"
@@ -77,14 +78,21 @@ func inTables(name, figure string) bool {
 
 // frontsCmd is bench fronts.
 type frontsCmd struct {
-	Front   []string        `required:"" placeholder:"NAME=URL" help:"A server of Loki's API that runs; may be repeated. Others are compared with the first."`
+	Front   []string        `placeholder:"NAME=URL" help:"A server of Loki's API that runs; may be repeated. Others are compared with the first."`
 	All     string          `default:"{cluster=\"load-1\"}" help:"Selector of all lines."`
 	Some    string          `default:"{cluster=\"load-1\",app=\"checkout\"}" help:"Selector of some of the lines."`
-	End     time.Time       `required:"" help:"When the newest line was sent, in RFC 3339."`
+	End     time.Time       `help:"When the newest line was sent, in RFC 3339."`
 	Span    []time.Duration `default:"1h,24h,168h" help:"Ranges of single requests; many clients ask for the first."`
 	Asks    int             `default:"20" help:"How often each request is sent cold, and how often warm."`
 	Clients []int           `default:"10,50,100,200" help:"Clients at one time."`
 	Phase   time.Duration   `default:"5s" help:"How long each number of clients sends, cold and warm."`
+
+	Program   []string      `sep:"none" placeholder:"NAME=COMMAND" help:"A server of Loki's API to start, with {listen}, {backend}, {dir} and {fleet} in place of its address, the URL of --backend, its folder and the addresses of a fleet. Counts what pages make it ask for."`
+	Backend   string        `placeholder:"URL" help:"The VictoriaLogs of programs."`
+	Apps      []string      `default:"checkout,payments,search,gateway,orders,billing" help:"Values of the label app that pages show."`
+	Every     time.Duration `default:"10s" help:"Time between two refreshes of pages."`
+	Refreshes int           `default:"6" help:"Refreshes of pages after the first one."`
+	Fleet     int           `default:"3" help:"Programs that share the work in the last part."`
 }
 
 // Help returns an example.
@@ -94,11 +102,22 @@ clients at one time, and whether the responses are alike:
 
     shale load logs --mb 1000 --span 168h --url http://127.0.0.1:9428/insert/loki/api/v1/push
     go run ./bench fronts --front shale=http://127.0.0.1:9480 --front other=http://127.0.0.1:3100 \
-      --end 2026-11-28T12:00:00Z`
+      --end 2026-11-28T12:00:00Z
+
+With --program, it starts the servers, and counts what they ask VictoriaLogs for when pages are refreshed:
+
+    go run ./bench fronts --backend http://127.0.0.1:9428 \
+      --program 'shale=shale serve --http-listen {listen} --source victorialogs={backend} --data-dir {dir}'`
 }
 
 // Run prints the tables.
 func (c *frontsCmd) Run(ctx context.Context, out *streams) error {
+	switch {
+	case len(c.Program) > 0:
+		return c.pages(ctx, out)
+	case len(c.Front) == 0 || c.End.IsZero():
+		return errors.New("either --front and --end are needed, or --program and --backend")
+	}
 	o := fronts.Options{All: c.All, Some: c.Some, End: c.End, Spans: c.Span, Asks: c.Asks, Clients: c.Clients, Phase: c.Phase, Log: out.stderr}
 	for _, text := range c.Front {
 		f, err := fronts.ParseFront(text)
@@ -108,6 +127,27 @@ func (c *frontsCmd) Run(ctx context.Context, out *streams) error {
 		o.Fronts = append(o.Fronts, f)
 	}
 	return fronts.Run(ctx, o, out.stdout)
+}
+
+// pages counts what pages make programs ask for.
+func (c *frontsCmd) pages(ctx context.Context, out *streams) (err error) {
+	dir, err := os.MkdirTemp("", "fronts-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	o := fronts.PageOptions{
+		Backend: c.Backend, All: strings.TrimSuffix(c.All, "}"), Apps: c.Apps, Span: 24 * time.Hour, Every: c.Every, Refreshes: c.Refreshes, Fleet: c.Fleet,
+		Dir: dir, Now: time.Now, Log: out.stderr,
+	}
+	for _, text := range c.Program {
+		p, err := fronts.ParseProgram(text)
+		if err != nil {
+			return err
+		}
+		o.Programs = append(o.Programs, p)
+	}
+	return fronts.RunPages(ctx, o, out.stdout)
 }
 
 // rendersCmd is bench renders.
