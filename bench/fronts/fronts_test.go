@@ -134,7 +134,7 @@ func TestRunPages(t *testing.T) {
 	}
 }
 
-// TestContent: an empty response and one that is no JSON are not like a full one.
+// TestContent: an empty response has nothing to compare, and one that is not JSON is an error.
 func TestContent(t *testing.T) {
 	if text, err := content("query_range", []byte(`{"data":{"result":[]}}`)); text != "" || err != nil {
 		t.Errorf("%q, %v", text, err)

@@ -210,3 +210,57 @@ func TestPrefetchText(t *testing.T) {
 		t.Errorf("%d pages were told of, of %d", got, n)
 	}
 }
+
+// grouping is a source that notes whether it may count streams together.
+type grouping struct {
+	*readtest.Memory
+	asked []bool
+}
+
+func (g *grouping) SelectText(ctx context.Context, req *model.Request) ([]model.TextCursor, error) {
+	g.asked = append(g.asked, req.Cells.Grouped)
+	return g.Memory.SelectText(ctx, req)
+}
+
+// TestGrouped: only the last source may count streams together, and only if no other one has any.
+func TestGrouped(t *testing.T) {
+	first, last := &grouping{Memory: readtest.NewMemory(1)}, &grouping{Memory: readtest.NewMemory(2)}
+	labels := func(pod string) model.Labels {
+		var b model.LabelsBuilder
+		b.Add([]byte("pod"), []byte(pod))
+		l, err := b.Append(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	last.AddText("t", model.Key{Lo: 1}, labels("1"), readtest.Line{Time: 5, Text: "a"})
+	q := read.New(read.Options{Sources: []read.Source{first, last}})
+	count := func() (series int) {
+		set, err := q.SelectText(context.Background(), &model.Request{
+			Tenant: "t", Signal: model.Logs, Range: model.TimeRange{Min: 0, Max: 10}, Cells: &model.TextCells{Grouped: true},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer set.Close()
+		for set.Next(context.Background()) {
+			series++
+		}
+		if set.Err() != nil {
+			t.Fatal(set.Err())
+		}
+		return series
+	}
+	if n := count(); n != 1 || first.asked[0] || !last.asked[0] {
+		t.Errorf("%d series; grouped %v and %v", n, first.asked, last.asked)
+	}
+	first.AddText("t", model.Key{Lo: 2}, labels("2"), readtest.Line{Time: 6, Text: "b"})
+	if n := count(); n != 2 || first.asked[1] || last.asked[1] {
+		t.Errorf("%d series; grouped %v and %v", n, first.asked, last.asked)
+	}
+	first.AddText("t", model.Key{Lo: 1}, labels("1"), readtest.Line{Time: 5, Text: "a"})
+	if n := count(); n != 2 {
+		t.Errorf("%d series", n)
+	}
+}

@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-// The budgets of TestVictoriaLogsLoad. A request here reads 100 lines of 200 bytes, and makes a response of them.
+// The budgets of TestVictoriaLogsLoad. A request reads 100 lines of 200 bytes, and makes a response of them.
 const (
 	loadRequests     = 10_000
 	loadClients      = 50

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/shaledb/shale/internal/model"
@@ -17,8 +18,16 @@ import (
 type grouping struct {
 	fields []string
 	// groups has each combination of their values that a stream has, as a stream of these fields is spelled.
-	groups map[string]bool
-	failed bool // a row had another one
+	groups  map[string]bool
+	streams int  // how many there are
+	plain   bool // they can be grouped
+	failed  bool // a row had another group
+	learnt  time.Time
+}
+
+// saves returns how many rows grouping saves, one of which is for a stream or group and a bucket.
+func (g *grouping) saves(r model.TimeRange, b buckets) uint64 {
+	return uint64(g.streams-len(g.groups)) * ((uint64(r.Max)-uint64(r.Min))/uint64(b.step) + 1)
 }
 
 const (
@@ -31,14 +40,13 @@ const (
 	copiesPause = 10 * time.Minute
 )
 
-// groupingOf lists the streams of a request, and returns how they are grouped for some buckets, or nil if
-// they are not: that saves few rows, a name or a value might be cut out of the text of a stream in a wrong
-// way, or a stream lacks a label, so that metadata may be in its place.
-func (d *directory) groupingOf(ctx context.Context, b buckets) (*grouping, error) {
+// groupingOf lists the streams of a request, and returns how they are grouped. They are not if a name or a
+// value might be cut out of the text of a stream in a wrong way. Nor are they if a stream lacks a label, so
+// that metadata may be in its place.
+func (d *directory) groupingOf(ctx context.Context) (*grouping, error) {
 	decides := d.decides()
 	var spellings [][]byte
-	g := &grouping{groups: map[string]bool{}}
-	plain := true
+	g := &grouping{groups: map[string]bool{}, plain: true, learnt: time.Now()}
 	err := d.source.client.query(ctx, d.account, kindStreams, d.filter.in(d.req.Range)+" | uniq by (_stream)", func(row []field) error {
 		spelling := bytes.Clone(valueOf(row, "_stream"))
 		if err := d.req.Quota.TakeBytes(int64(len(spelling))); err != nil {
@@ -47,16 +55,17 @@ func (d *directory) groupingOf(ctx context.Context, b buckets) (*grouping, error
 		d.taken += int64(len(spelling))
 		spellings = append(spellings, spelling)
 		return eachStreamField(spelling, func(name, _ []byte) error {
-			plain = plain && isPlainField(name)
+			g.plain = g.plain && isPlainField(name)
 			if decides(name) && !slices.Contains(g.fields, string(name)) {
 				g.fields = append(g.fields, string(name))
 			}
 			return nil
 		})
 	})
-	if err != nil || !plain || len(g.fields) > maxGroupFields {
-		return nil, err
+	if g.plain = g.plain && len(g.fields) <= maxGroupFields; err != nil || !g.plain {
+		return g, err
 	}
+	g.streams = len(spellings)
 	slices.Sort(g.fields)
 	values := make([][]byte, len(g.fields))
 	for _, spelling := range spellings {
@@ -70,28 +79,18 @@ func (d *directory) groupingOf(ctx context.Context, b buckets) (*grouping, error
 			return nil
 		})
 		if err != nil {
-			return nil, err
+			return g, err
 		}
 		group := g.spelling(values)
-		if bytes.IndexByte(group, '\\') >= 0 { // it would have to be unquoted there
-			return nil, nil
-		}
+		g.plain = g.plain && bytes.IndexByte(group, '\\') < 0 // or it would have to be unquoted there
 		g.groups[string(group)] = true
-	}
-	rows := func(streams int) uint64 {
-		return uint64(streams) * ((uint64(d.req.Range.Max)-uint64(d.req.Range.Min))/uint64(b.step) + 1)
-	}
-	if rows(len(spellings)-len(g.groups)) < d.source.groupedRows {
-		return nil, nil
 	}
 	for group := range g.groups {
 		st, err := d.source.streams.of([]byte(group))
 		if err != nil {
-			return nil, err
+			return g, err
 		}
-		if st == nil || matches(d.req.Matchers, st.Labels) && !hasAll(st.Labels, d.req.Cells.Labels) {
-			return nil, nil
-		}
+		g.plain = g.plain && st != nil && (!matches(d.req.Matchers, st.Labels) || hasAll(st.Labels, d.req.Cells.Labels))
 	}
 	return g, nil
 }
@@ -183,12 +182,25 @@ func (d *directory) group(ctx context.Context, b buckets) (ok bool, err error) {
 	if !d.req.Cells.Grouped || !b.counted || b.step == 0 || d.req.Horizon.MayHide(d.req.Range.Min) || time.Since(s.began) < time.Duration(s.noGroups.Load()) {
 		return false, nil
 	}
-	g, err := d.groupingOf(ctx, b)
-	if g == nil || err != nil {
-		return false, err
+	// What was learnt of the streams for another range mostly holds. Otherwise a row has another group, or the
+	// list below has other fields.
+	key := groupingKey(d)
+	g := s.groupings.get(key)
+	if g == nil {
+		var err error
+		if g, err = d.groupingOf(ctx); err != nil {
+			return false, err
+		}
+		s.groupings.put(key, g)
 	}
+	if !g.plain || g.saves(d.req.Range, b) < s.groupedRows {
+		return false, nil
+	}
+	own := *g
+	g = &own
 	b.groups = g
 	if err := d.ask(ctx, d.req.Range, b); err != nil || g.failed {
+		s.groupings.put(key, nil)
 		return false, err
 	}
 	for i := range d.cells {
@@ -198,8 +210,63 @@ func (d *directory) group(ctx context.Context, b buckets) (ok bool, err error) {
 		}
 	}
 	// A field that is new since the streams were listed may have a part in the labels.
-	after, err := d.groupingOf(ctx, b)
-	return after != nil && slices.Equal(g.fields, after.fields), err
+	after, err := d.groupingOf(ctx)
+	if err != nil {
+		return false, err
+	}
+	s.groupings.put(key, after)
+	return after.plain && slices.Equal(g.fields, after.fields), nil
+}
+
+// groupingKey says what a grouping depends on besides the range.
+func groupingKey(d *directory) string {
+	names := slices.Clone(d.req.Cells.Labels)
+	for i := range d.req.Matchers {
+		names = append(names, matcherText(&d.req.Matchers[i]))
+	}
+	return fmt.Sprintf("%v %q %q", d.account, d.filter, names)
+}
+
+// groupings are those of the last requests. It is safe for concurrent use.
+type groupings struct {
+	mu sync.Mutex
+	of map[string]*grouping
+	// kept is how many groups and entries there are.
+	kept int
+}
+
+const (
+	// maxGroupings bounds the groups that are kept. Beyond it, all are learnt again.
+	maxGroupings = 20_000
+	// groupingAge is how long a grouping is kept. An old one gives no wrong result, but may not group streams
+	// that have become many.
+	groupingAge = time.Minute
+)
+
+func (k *groupings) get(key string) *grouping {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if g := k.of[key]; g != nil && time.Since(g.learnt) < groupingAge {
+		return g
+	}
+	return nil
+}
+
+// put keeps a grouping; nil drops it.
+func (k *groupings) put(key string, g *grouping) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if old := k.of[key]; old != nil {
+		k.kept -= len(old.groups) + 1
+		delete(k.of, key)
+	}
+	if g == nil || len(g.groups) >= maxGroupings {
+		return
+	}
+	if k.kept += len(g.groups) + 1; k.kept > maxGroupings || k.of == nil {
+		k.of, k.kept = map[string]*grouping{}, len(g.groups)+1
+	}
+	k.of[key] = g
 }
 
 func hasAll(l model.Labels, names []string) bool {

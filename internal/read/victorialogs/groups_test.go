@@ -5,8 +5,11 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/shaledb/shale/internal/model"
 )
@@ -122,5 +125,78 @@ func TestGroupsOfService(t *testing.T) {
 	}
 	if err := cursors[0].Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestGroupingsKept: how streams are grouped is learnt once, and again when it does not hold any more.
+func TestGroupingsKept(t *testing.T) {
+	streams, groups, labels := []string{`{app="web",pod="1"}`, `{app="web",pod="2"}`}, []string{"web"}, []string{"app"}
+	var asked []string
+	w := newWorld(t, func(rw http.ResponseWriter, r *http.Request) {
+		switch q := r.FormValue("query"); {
+		case strings.Contains(q, "uniq by (_stream)"):
+			asked = append(asked, "list")
+			for _, s := range streams {
+				fmt.Fprintf(rw, `{"_stream":%q}`+"\n", s)
+			}
+		case strings.Contains(q, "sum(n) n"):
+			asked = append(asked, "groups")
+			for _, g := range groups {
+				fmt.Fprintf(rw, `{"g0":%q,"_time":"2001-09-09T01:46:40Z","n":"5","times":"5"}`+"\n", g)
+			}
+		default:
+			asked = append(asked, "streams")
+			for _, s := range streams {
+				fmt.Fprintf(rw, `{"_stream":%q,"_time":"2001-09-09T01:46:40Z","n":"5","times":"5"}`+"\n", s)
+			}
+		}
+	})
+	GroupAlways(w.Source)
+	look := func(want ...string) {
+		t.Helper()
+		asked = nil
+		req := request()
+		req.Cells = &model.TextCells{Step: 1e9, Phase: 1e18 - 1, Grouped: true, Labels: labels}
+		cursors, err := w.SelectText(context.Background(), req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cursors[0].Close(); err != nil {
+			t.Error(err)
+		}
+		if !slices.Equal(asked, want) {
+			t.Errorf("asked for %v, want %v", asked, want)
+		}
+	}
+	look("list", "groups", "list")
+	look("groups", "list")
+	streams, groups = append(streams, `{app="db"}`), append(groups, "db")
+	look("groups", "streams")
+	look("list", "groups", "list")
+	streams = append(streams, `{app="db",trace.id="x"}`, `{app="db",trace_id="y"}`)
+	look("groups", "list") // the label is not wanted
+	labels = []string{"app", "trace_id"}
+	streams = []string{`{app="db",trace_id="x"}`, `{app="db",trace_id="y"}`}
+	groups = nil
+	look("list", "groups", "list")
+	streams = append(streams, `{app="db",trace.id="z"}`)
+	look("groups", "list", "streams")
+}
+
+// TestGroupingsBounded: what is learnt takes a bounded number of groups.
+func TestGroupingsBounded(t *testing.T) {
+	var k groupings
+	for i := range 3 * maxGroupings / 100 {
+		g := &grouping{groups: map[string]bool{}, learnt: time.Now()}
+		for n := range 99 {
+			g.groups[strconv.Itoa(n)] = true
+		}
+		k.put(strconv.Itoa(i), g)
+		if k.kept > maxGroupings || len(k.of)*100 != k.kept {
+			t.Fatalf("%d groups of %d selections are kept, counted as %d", 100*len(k.of), len(k.of), k.kept)
+		}
+	}
+	if k.get("0") != nil || k.get(strconv.Itoa(3*maxGroupings/100-1)) == nil {
+		t.Error("the last one is not kept, or the first one is")
 	}
 }

@@ -46,6 +46,7 @@ type Source struct {
 	noGroups    atomic.Int64
 	began       time.Time
 	groupedRows uint64
+	groupings   groupings
 	copiesPause time.Duration
 }
 
