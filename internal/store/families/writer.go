@@ -88,10 +88,7 @@ func (w *Writer) PutMetadata(tenant, family string, m model.Metadata) error {
 	if len(family)+len(m.Type)+len(m.Help)+len(m.Unit) > metadata.MaxTextBytes {
 		return fmt.Errorf("%w: metadata of %.100q exceeds the limit of %d bytes", model.ErrInvalid, family, metadata.MaxTextBytes)
 	}
-	if err := w.m.Put(tenant, family, m, w.o.Now()); err != nil {
-		return err
-	}
-	return nil
+	return w.m.Put(tenant, family, m, w.o.Now())
 }
 
 func (w *Writer) run(ctx context.Context) {

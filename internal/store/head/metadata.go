@@ -25,11 +25,11 @@ func (h *Head) PutMetadata(tenant, family string, m model.Metadata) error {
 		h.metrics.refusedMetadata.WithLabelValues("tenants").Inc()
 		return err
 	}
-	if err := h.metadata.Put(tenant, family, m, h.o.Now()); err != nil {
-		h.metrics.refusedMetadata.WithLabelValues(strings.TrimPrefix(err.Limit, "limits.metadata-")).Inc()
-		return err
+	err := h.metadata.Put(tenant, family, m, h.o.Now())
+	if full := (*model.LimitError)(nil); errors.As(err, &full) {
+		h.metrics.refusedMetadata.WithLabelValues(strings.TrimPrefix(full.Limit, "limits.metadata-")).Inc()
 	}
-	return nil
+	return err
 }
 
 // Metadata emits the description of a metric family, or of all families of a tenant in the order of their

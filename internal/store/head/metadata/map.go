@@ -103,9 +103,9 @@ func (md *Map) get(tenant, family string) (model.Metadata, bool) {
 	return model.Metadata{}, false
 }
 
-// Put keeps the description of a metric family, or returns the limit that it would exceed. Invalid UTF-8 is
-// replaced, since the file is JSON.
-func (md *Map) Put(tenant, family string, m model.Metadata, now int64) *model.LimitError {
+// Put keeps the description of a metric family, or returns the limit that it would exceed, a
+// [model.LimitError]. Invalid UTF-8 is replaced, since the file is JSON.
+func (md *Map) Put(tenant, family string, m model.Metadata, now int64) error {
 	valid := func(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 	family, m = valid(family), model.Metadata{Type: valid(m.Type), Help: valid(m.Help), Unit: valid(m.Unit)}
 	md.mu.Lock()
@@ -217,7 +217,7 @@ func (md *Map) Touch() {
 
 // Adopt keeps what another map has of a family, unless this one was told later. It returns the limit that it
 // would exceed.
-func (md *Map) Adopt(d *Described) *model.LimitError {
+func (md *Map) Adopt(d *Described) error {
 	md.mu.Lock()
 	if t := md.tenants[d.Tenant]; t != nil {
 		if own := t.families[d.Family]; own != nil && own.seen >= d.Seen {
