@@ -158,6 +158,9 @@ type rendersCmd struct {
 	End     time.Time `required:"" help:"Time of the newest points, in RFC 3339."`
 	Rounds  int       `default:"5" help:"How often each server draws everything."`
 	Browser int       `default:"6" help:"Requests at one time."`
+
+	Every time.Duration `placeholder:"DURATION" help:"Only let the first server draw everything this often, for --last, and print the times of panels."`
+	Last  time.Duration `default:"10m" help:"How long --every goes on."`
 }
 
 // Help returns an example.
@@ -201,6 +204,9 @@ func (c *rendersCmd) Run(ctx context.Context, out *streams) error {
 	}
 	if len(o.Servers) == 0 || c.Rounds < 1 || c.Browser < 1 {
 		return errors.New("--server must be given, and --rounds and --browser must be above 0")
+	}
+	if c.Every > 0 {
+		return renders.Refresh(ctx, o, c.Every, c.Last, out.stdout)
 	}
 	return renders.Run(ctx, o, out.stdout)
 }

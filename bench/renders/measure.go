@@ -72,6 +72,7 @@ const bodyLimit = 64 << 20
 // drawing is what one board took.
 type drawing struct {
 	took   time.Duration
+	each   []time.Duration // of the panels
 	cpu    float64
 	failed int
 	// responses are those of the panels; nil: it failed.
@@ -80,7 +81,7 @@ type drawing struct {
 
 // Run measures, and writes a table.
 func Run(ctx context.Context, o Options, out io.Writer) error {
-	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: o.Browser, DisableCompression: true}, Timeout: timeLimit}
+	client := newClient(&o)
 	defer client.CloseIdleConnections()
 	fmt.Fprintln(out, "| | server | time, median | worst | CPU-s, median | errors | like the first |\n|"+strings.Repeat("---|", 7))
 	for _, b := range boards() {
@@ -103,9 +104,13 @@ func Run(ctx context.Context, o Options, out io.Writer) error {
 	return nil
 }
 
+func newClient(o *Options) *http.Client {
+	return &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: o.Browser, DisableCompression: true}, Timeout: timeLimit}
+}
+
 // draw asks for all panels of a board.
 func draw(ctx context.Context, client *http.Client, o *Options, s *Server, b *board, until time.Time) (drawing, error) {
-	d := drawing{responses: make([][]series, len(b.targets))}
+	d := drawing{each: make([]time.Duration, len(b.targets)), responses: make([][]series, len(b.targets))}
 	before, err := s.cpu()
 	if err != nil {
 		return d, err
@@ -120,7 +125,9 @@ func draw(ctx context.Context, client *http.Client, o *Options, s *Server, b *bo
 	for range o.Browser {
 		wait.Go(func() {
 			for i := range next {
+				began := time.Now()
 				bodies[i] = get(ctx, client, s.URL+path(b.targets[i], until, b.span))
+				d.each[i] = time.Since(began)
 			}
 		})
 	}

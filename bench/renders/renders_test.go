@@ -50,6 +50,13 @@ func TestRun(t *testing.T) {
 	if err := Run(t.Context(), o, &out); err != nil {
 		t.Fatal(err)
 	}
+	var refreshed bytes.Buffer
+	if err := Refresh(t.Context(), Options{Servers: []Server{two}, End: o.End, Rounds: 2, Browser: 3, Log: io.Discard}, time.Millisecond, 3*time.Millisecond, &refreshed); err != nil {
+		t.Fatal(err)
+	}
+	if text := refreshed.String(); !strings.Contains(text, "24 h | 300 |") || !strings.Contains(text, "| 3 |\n") || !strings.Contains(text, "1 year | 3 |") {
+		t.Error(text)
+	}
 	rows := strings.Split(strings.TrimSpace(out.String()), "\n")[2:]
 	if len(rows) != 2*len(boards()) {
 		t.Fatalf("%d rows:\n%s", len(rows), out.String())
