@@ -20,15 +20,10 @@ func (c *call) mayWait(err error) bool {
 // waits of a request together take at most half of Limits.Timeout. The error names the settings, or is that
 // of a client that leaves.
 func (c *call) awaitMemory() error {
-	c.out.Buf = c.out.Buf[:0]
+	c.startAgain()
 	c.Gate.Leave(c.client)
 	c.hasTurn = false
 	refused, began := c.r.Quota, time.Now()
-	// The cost is that of the attempt that succeeds.
-	c.r.Cost = &model.Cost{Spend: c.r.Cost.Spend, Fresh: c.r.Cost.Fresh}
-	if c.out.cost != nil {
-		c.out.cost = c.r.Cost
-	}
 	waiters, most := &c.o.Slots.forMemory, c.o.Limits.Timeout/2
 	defer waiters.remove()
 	if !waiters.add() {

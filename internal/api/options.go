@@ -31,6 +31,9 @@ type Options struct {
 	Meter Meter
 	// Answers keeps responses; nil: each request is computed.
 	Answers *answer.Tier
+	// Again reports whether a request that failed with an error may succeed at once. It is repeated then, once,
+	// unless a part of its response was sent; nil: none is.
+	Again func(error) bool
 	// CORSOrigin must match the whole origin of a page whose scripts may read responses; nil: any.
 	CORSOrigin *regexp.Regexp
 	Limits     Limits

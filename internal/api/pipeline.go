@@ -119,18 +119,42 @@ func (c *call) serve() {
 }
 
 // run waits for a turn if the endpoint needs one, and serves the request, again each time it has waited for
-// memory.
+// memory, and once after an error that may have passed.
 func (c *call) run() error {
 	if err := c.enter(); err != nil {
 		return err
 	}
 	err := c.attempt()
-	for err != nil && c.mayWait(err) {
-		if err = c.awaitMemory(); err == nil {
+	for again := true; err != nil; {
+		switch {
+		case c.mayWait(err):
+			if err = c.awaitMemory(); err == nil {
+				err = c.attempt()
+			}
+		case again && c.mayRepeat(err):
+			again = false
+			c.startAgain()
+			c.r.Quota.Revert(model.Charge{})
 			err = c.attempt()
+		default:
+			return err
 		}
 	}
-	return err
+	return nil
+}
+
+// mayRepeat reports whether the request may succeed at once, and can run from its beginning.
+func (c *call) mayRepeat(err error) bool {
+	return c.o.Again != nil && c.out.Status == 0 && c.client.Err() == nil && c.o.Again(err)
+}
+
+// startAgain drops what an attempt has left. The cost is that of the attempt that succeeds.
+func (c *call) startAgain() {
+	c.out.Buf = c.out.Buf[:0]
+	c.r.Cost = &model.Cost{Spend: c.r.Cost.Spend, Fresh: c.r.Cost.Fresh}
+	if c.out.cost != nil {
+		c.out.cost = c.r.Cost
+	}
 }
 
 // attempt asks the endpoint and sends its response.

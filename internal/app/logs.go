@@ -18,6 +18,7 @@ import (
 	"github.com/shaledb/shale/internal/read"
 	"github.com/shaledb/shale/internal/read/logql"
 	"github.com/shaledb/shale/internal/read/logql/patterns"
+	"github.com/shaledb/shale/internal/read/remote"
 	"github.com/shaledb/shale/internal/read/victorialogs"
 	"github.com/shaledb/shale/internal/write"
 	"github.com/shaledb/shale/internal/write/graphite/events"
@@ -45,6 +46,7 @@ func apiOptions(c config.Config, registry *prometheus.Registry, log *slog.Logger
 		Forms:      &model.QueryPool{MaxBytes: split.forms, Name: "forms and bodies of queries"},
 		Waits:      api.NewWaitMetrics(registry, processors),
 		Limits:     c.Query,
+		Again:      remote.IsLost,
 		Version:    api.Version{Version: c.Version, Revision: c.Commit, GoVersion: runtime.Version()},
 		Registerer: registry, Logger: log,
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/shaledb/shale/internal/app/ingester"
 	"github.com/shaledb/shale/internal/bucket/location"
 	"github.com/shaledb/shale/internal/cache/ram"
+	"github.com/shaledb/shale/internal/config"
 	"github.com/shaledb/shale/internal/ingest"
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/read/remote/wire"
@@ -123,6 +124,7 @@ func (r *ingestRole) options(split budget) func(*topics.Epoch, int32, int) inges
 			Connection: connection,
 			// One response is being read while another one waits.
 			ReadBytes:    int32(min(max(split.journal/partitions/2, 64<<10), 4<<20)),
+			Ships:        ships(c),
 			LabelRefresh: c.Roles.LabelRefresh, ShipEvery: c.Roles.ShipEvery, Bucket: n.bucket, Catalog: r.catalog, Room: n.disk.Room, Logger: n.log,
 			Head: head.Options{
 				FS: n.fs, Dir: n.fs.PathJoin(n.dataDir, ingestFolder, headFolderOf(epoch.Number, partition)), Seed: n.seed,
@@ -136,6 +138,14 @@ func (r *ingestRole) options(split budget) func(*topics.Epoch, int32, int) inges
 	}
 }
 
+// ships returns the setting ship as partitions have it.
+func ships(c *config.Config) ingest.Ships {
+	if c.Roles.Ship == "on" {
+		return ingest.ShipsAlways
+	}
+	return ingest.Ships(c.Roles.Ship)
+}
+
 // ready is [role.ready].
 func (r *ingestRole) ready() error {
 	return r.epochs.Ready()
@@ -145,7 +155,7 @@ func (r *ingestRole) ready() error {
 func (r *ingestRole) mount(mux api.Mux) error {
 	c := r.n.config
 	h := peer.New(peer.Options{
-		Partitions: r.partitions, MaxTime: c.Query.Timeout, Registerer: r.n.registry,
+		Zone: c.Roles.Zone, Partitions: r.partitions, MaxTime: c.Query.Timeout, Registerer: r.n.registry,
 		Quota: func(tenant string) *model.Quota {
 			return &model.Quota{Tenant: tenant, MaxBytes: r.n.tenants.queries(tenant).MaxBytes, Pool: r.pool}
 		},

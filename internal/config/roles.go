@@ -23,12 +23,15 @@ const (
 const (
 	partitionsSetting = "kafka.partitions"
 	groupSetting      = "kafka.group"
+	shipSetting       = "ship"
 )
 
 // Roles has the settings of processes that have not the role all.
 type Roles struct {
 	Partitions   string        `name:"kafka.partitions" default:"" placeholder:"N-M,..." help:"Partitions of kafka.topic that this process ingests, such as 0-7 or 0,2,4-7: each belongs to one process with the role ingest. Empty: the processes of kafka.group divide them. Other roles do not use it."`
 	Group        string        `name:"kafka.group" default:"" placeholder:"NAME" help:"Consumer group whose members, the processes with the role ingest, divide the partitions of kafka.topic. Those of the second topic have it with -2 after it, and so on. Empty: the name of the topic with -ingest after it. It is not used with kafka.partitions."`
+	Ship         string        `name:"ship" default:"on" placeholder:"on|off|standby" help:"Whether the role ingest takes rows to the bucket. With off, for a second kafka.group, it only holds rows for queries, until the first group has shipped them. With standby, it begins to ship a partition once no other process has for three times ship-every."`
+	Zone         string        `name:"zone" default:"" placeholder:"NAME" help:"Where this process runs. Of two ingesters that have a partition, the role query asks one of its own zone, as long as it can."`
 	Ingesters    string        `name:"ingesters" default:"" placeholder:"HOST:PORT,..." help:"Where the role query asks for what is not in the bucket yet: http-listen of each process with the role ingest, separated by commas. dns+HOST:PORT stands for all addresses of a name."`
 	PeerToken    string        `name:"ingesters-token-file" default:"" placeholder:"FILE" help:"File whose first line is the token that the role query sends to ingesters. They must give it the right peer. It is read again within 10 s. Empty: none."`
 	PeerTLS      Switch        `name:"ingesters-tls" default:"off" placeholder:"on|off" help:"Use HTTPS for requests to ingesters."`
@@ -110,6 +113,7 @@ func rolesRules() []rule {
 			}
 			return nil
 		}},
+		{shipSetting, shipRule},
 		{"ingesters", func(c *Config) error {
 			for _, a := range c.Roles.IngesterList() {
 				if err := peerAddress(a); err != nil {
@@ -125,6 +129,21 @@ func rolesRules() []rule {
 			return nil
 		}},
 	}
+}
+
+// shipRule refuses a process that would take partitions from those that ship them.
+func shipRule(c *Config) error {
+	switch c.Roles.Ship {
+	case "on":
+		return nil
+	case "off", "standby":
+	default:
+		return fmt.Errorf("%q is unknown; there are on, off and standby", c.Roles.Ship)
+	}
+	if c.Has(RoleIngest) && c.Roles.Partitions == "" && (c.Roles.Group == "" || c.Roles.Group == c.Kafka.Topic+"-ingest") {
+		return fmt.Errorf("%s requires a kafka.group of its own: in the usual group, it would take partitions from the processes that ship them", c.Roles.Ship)
+	}
+	return nil
 }
 
 // peerAddress checks the address of another process, or the name of several.

@@ -11,28 +11,34 @@ import (
 	"github.com/shaledb/shale/internal/store/ship"
 )
 
-// gate lets ships of a head pass while the partition is this process's. Later ones are refused: one that
-// waited here would keep the head from merging, for as long as the partition does not come back.
+// gate lets ships of a head pass while the partition is this process's, and its ships are wanted. Others are
+// refused: one that waited here would keep the head from merging, for as long as the gate stays shut.
 type gate struct {
 	to   *ship.Shipper
 	shut atomic.Bool
+	// follows is set while another process ships the partition.
+	follows atomic.Bool
 	// applied is what the head had when the gate was shut.
 	applied atomic.Uint64
 }
 
 // Ship is [head.Shipper.Ship].
 func (g *gate) Ship(ctx context.Context, s *head.Ship) error {
-	if g.shut.Load() {
-		return fmt.Errorf("%w: the partition is not this process's", model.ErrTransient)
+	if g.rests() {
+		return fmt.Errorf("%w: the partition is not shipped by this process", model.ErrTransient)
 	}
 	return g.to.Ship(ctx, s)
 }
+
+// rests reports whether ships are refused.
+func (g *gate) rests() bool { return g.shut.Load() || g.follows.Load() }
 
 // Release ships all rows while reading goes on, and refuses further ships. An error says that some were not
 // shipped within the time of ctx; the partition is let go all the same, because its next owner reads them
 // from Kafka.
 func (p *Partition) Release(ctx context.Context) error {
-	if p.gate.shut.Load() {
+	if p.gate.rests() {
+		p.Lose()
 		return nil
 	}
 	// Another ship may be on its way, and hold locks until the bucket answers.
@@ -69,9 +75,13 @@ func (p *Partition) Succeeded(ctx context.Context) (bool, error) {
 }
 
 // succeeded is Succeeded as far as this process knows. A later ship may be its own, whose answer was lost.
-// The next owner may ship while it still reads what this one has.
+// The next owner may ship while it still reads what this one has. What follows ships of others is needed
+// until they have come as far.
 func (p *Partition) succeeded() bool {
 	now := p.o.Catalog.Progress(p.node, p.epoch.Number)
+	if p.gate.follows.Load() {
+		return p.gate.shut.Load() && now.To >= p.gate.applied.Load()
+	}
 	return p.gate.shut.Load() && now.Ship > p.shipper.Last() && now.Life != p.o.Life && now.To >= p.gate.applied.Load()
 }
 

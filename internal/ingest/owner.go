@@ -19,7 +19,7 @@ import (
 // OwnerOptions configure an Owner.
 type OwnerOptions struct {
 	// Of returns the options of a partition that has one of so many shares of the memory. Partition, Life,
-	// AllLabels, Ahead, ShipFirst and Metrics are set here.
+	// AllLabels, Ahead, ShipFirst, Metrics and TookOver are set here.
 	Of func(partition int32, shares int) Options
 	// Topic names the partitions in metrics.
 	Topic string
@@ -292,7 +292,7 @@ func (w *Owner) life(ctx context.Context, end context.CancelCauseFunc, x *owned,
 	x.begin(end, w.shares.now())
 	o := w.o.Of(x.number, x.shares)
 	o.Partition, o.Life, o.AllLabels, o.Ahead, o.ShipFirst = x.number, rand.Text(), allLabels, allLabels, w.o.Moves
-	o.Metrics = w.o.Readers
+	o.Metrics, o.TookOver = w.o.Readers, w.o.Metrics.tookOver
 	p, err := Open(ctx, o)
 	if err != nil {
 		return false, err
@@ -310,7 +310,11 @@ func (w *Owner) life(ctx context.Context, end context.CancelCauseFunc, x *owned,
 	}
 	unwatch()
 	watched.Wait()
-	if errors.Is(err, catalog.ErrStale) {
+	switch {
+	case !errors.Is(err, catalog.ErrStale):
+	case o.Ships == ShipsStandby:
+		err = fmt.Errorf("%w again; this one follows it", err)
+	default:
 		err = fmt.Errorf("%w; give the partition to one process", err)
 	}
 	err = errors.Join(err, p.Close())
@@ -376,7 +380,7 @@ func (x *owned) resume() {
 	x.held = true
 	switch {
 	case x.p == nil:
-	case x.p.succeeded(): // no ship of this life would be taken
+	case !x.p.gate.follows.Load() && x.p.succeeded(): // no ship of this life would be taken
 		x.close(errLeft)
 	default:
 		x.p.Resume()

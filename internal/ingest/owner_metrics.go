@@ -14,6 +14,7 @@ type OwnerMetrics struct {
 	owners                       []*Owner
 	state, covered, next, behind *prometheus.Desc
 	moves                        *prometheus.CounterVec
+	takeovers                    prometheus.Counter
 }
 
 // NewOwnerMetrics registers the metrics of an owner.
@@ -29,13 +30,22 @@ func NewOwnerMetrics(reg prometheus.Registerer) *OwnerMetrics {
 	m.moves = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "shale_partition_moves_total", Help: "Partitions that came to this process or left it, by what happened: held, released (after a ship) or lost (the session ended).",
 	}, []string{"what"})
-	reg.MustRegister(m, m.moves)
+	m.takeovers = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "shale_partition_takeovers_total", Help: "Times that a standby (ship=standby) began to ship a partition because no other process did.",
+	})
+	reg.MustRegister(m, m.moves, m.takeovers)
 	return m
 }
 
 func (m *OwnerMetrics) moved(what string, partitions int) {
 	if m != nil {
 		m.moves.WithLabelValues(what).Add(float64(partitions))
+	}
+}
+
+func (m *OwnerMetrics) tookOver() {
+	if m != nil {
+		m.takeovers.Inc()
 	}
 }
 

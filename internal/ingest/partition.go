@@ -57,6 +57,14 @@ type Options struct {
 	// ShipFirst makes Run ship as soon as the end is reached. Whoever had the partition before sees then that it
 	// need not answer queries any more.
 	ShipFirst bool
+	// Ships is the part of this process in the ships (ShipsAlways). Others are for a second group.
+	Ships Ships
+	// FollowEvery is how often the bucket is asked what another process has shipped (a tenth of ShipEvery, 10 s
+	// at most).
+	FollowEvery time.Duration
+	// TookOver is told when the partition begins to ship because the other process does not; nil: it is not
+	// told.
+	TookOver func()
 	// Drain bounds the last ship, once Run has been told to end (60 s).
 	Drain time.Duration
 	// Room returns an error while the disk has no room for further rows; nil: it always has. Then Run waits.
@@ -92,6 +100,8 @@ type Partition struct {
 	// overtaken ends, with the reason, when another life has shipped the partition.
 	overtaken context.Context
 	overtake  context.CancelCauseFunc
+	// moved is when another process shipped last, or when there was nothing to ship.
+	moved time.Time
 	// next and last are those of the reader after its last read.
 	next, last atomic.Int64
 	caught     atomic.Bool
@@ -114,6 +124,12 @@ func Open(ctx context.Context, o Options) (_ *Partition, err error) {
 	}
 	if o.Drain <= 0 {
 		o.Drain = time.Minute
+	}
+	if o.FollowEvery <= 0 {
+		o.FollowEvery = min(max(o.ShipEvery/10, 100*time.Millisecond), 10*time.Second)
+	}
+	if o.TookOver == nil {
+		o.TookOver = func() {}
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -138,7 +154,9 @@ func Open(ctx context.Context, o Options) (_ *Partition, err error) {
 	p.shipper = ship.New(ship.Options{FS: o.Head.FS, Bucket: o.Bucket, Catalog: o.Catalog, InBucket: true, Life: o.Life, Stale: p.overtake})
 	p.shipper.Resume(shipped)
 	p.gate = &gate{to: p.shipper}
-	if end, ok := p.end(); ok && begin >= topics.Covered(end) { // the topic may be gone
+	p.gate.follows.Store(o.Ships != ShipsAlways)
+	p.moved = time.Now()
+	if end, ok := p.end(); ok && !p.gate.follows.Load() && begin >= topics.Covered(end) { // the topic may be gone
 		p.next.Store(end)
 		if err := p.close(ctx); err != nil {
 			return nil, err
@@ -151,7 +169,7 @@ func Open(ctx context.Context, o Options) (_ *Partition, err error) {
 		return nil, fmt.Errorf("%s: %w: %w", o.Head.Dir, model.ErrTransient, err)
 	}
 	h := o.Head
-	h.Node, h.Epoch, h.Shipper, h.ShipsRest = p.node, last.Number, p.gate, p.gate.shut.Load
+	h.Node, h.Epoch, h.Shipper, h.ShipsRest = p.node, last.Number, p.gate, p.rests
 	h.KeepStale, h.FencesOnly, h.IdleAfter = true, true, max(3*time.Hour, 2*o.LabelRefresh)
 	p.metrics = register(h.Registerer, prometheus.Labels{"topic": last.Topic, "partition": strconv.Itoa(int(o.Partition))})
 	h.Registerer = p.metrics
@@ -269,6 +287,7 @@ func (p *Partition) Run(ctx context.Context) error {
 	defer context.AfterFunc(reading, p.head.Shut)()
 	defer context.AfterFunc(p.overtaken, func() { stop(context.Cause(p.overtaken)) })()
 	var ships sync.WaitGroup
+	ships.Go(func() { p.follow(reading) })
 	ships.Go(func() {
 		tick := time.NewTicker(p.o.ShipEvery)
 		defer tick.Stop()
@@ -278,13 +297,13 @@ func (p *Partition) Run(ctx context.Context) error {
 			case <-reading.Done():
 				return
 			case <-first:
-				if p.End() < 0 || p.Next() < p.End() || p.Idle() {
+				if p.End() < 0 || p.Next() < p.End() || p.Idle() || p.gate.rests() {
 					continue
 				}
 				first = nil
 			case <-tick.C:
 			}
-			if p.gate.shut.Load() {
+			if p.gate.rests() {
 				continue
 			}
 			err := p.Ship(reading)
@@ -303,6 +322,9 @@ func (p *Partition) Run(ctx context.Context) error {
 	if ended {
 		err = nil
 	}
+	if ended && p.gate.follows.Load() && p.awaitClose(reading) {
+		stop(ErrClosed)
+	}
 	damage := context.Cause(reading)
 	stop(nil)
 	p.head.Rest() // a ship in the background would keep the last one waiting, for as long as the bucket is away
@@ -310,10 +332,10 @@ func (p *Partition) Run(ctx context.Context) error {
 	if p.overtaken.Err() != nil {
 		return context.Cause(p.overtaken)
 	}
-	if errors.Is(damage, model.ErrCorrupt) {
+	if errors.Is(damage, model.ErrCorrupt) || errors.Is(damage, ErrClosed) {
 		return damage
 	}
-	if p.gate.shut.Load() {
+	if p.gate.rests() {
 		return err
 	}
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.o.Drain)

@@ -57,6 +57,7 @@ func TestKafka(t *testing.T) {
 		{"KillRoles", testKillRoles},
 		{"GroupMoves", testGroupMoves},
 		{"Doubling", testDoubling},
+		{"SecondGroup", testSecondGroup},
 		{"LabelsAgain", testLabelsAgain},
 		{"SeriesLimit", testSeriesLimit},
 		{"Pairs", testPairs},

@@ -24,13 +24,18 @@ type Member struct {
 	owner *ingest.Owner
 	log   *slog.Logger
 	leave sync.Once
+	// heirs is how long the next owners of partitions may take.
+	heirs time.Duration
 }
 
 // Join joins the group. From then on it says what the owner holds.
 func Join(ctx context.Context, c *config.Config, epoch *topics.Epoch, owner *ingest.Owner, log *slog.Logger) (*Member, error) {
 	connection := c.Kafka.Connection()
 	connection.Log = log
-	m := &Member{name: c.GroupName(epoch.Number, epoch.Topic), owner: owner, log: log}
+	m := &Member{name: c.GroupName(epoch.Number, epoch.Topic), owner: owner, log: log, heirs: heirTime}
+	if c.Roles.Ship != "on" { // the processes that ship have the partitions, too
+		m.heirs = idleTime
+	}
 	var err error
 	m.group, err = kafka.JoinGroup(ctx, kafka.GroupOptions{
 		Connection: connection, Topic: epoch.Topic, TopicID: epoch.ID, Partitions: epoch.Partitions, Group: m.name, Member: memberName(c), Logger: log,
@@ -91,7 +96,7 @@ func (m *Member) handOver() {
 		m.log.Warn("stopping: cannot leave the group; others get the partitions when the session ends, after a minute", "group", m.name, "err", err)
 		return
 	}
-	ctx, cancel = context.WithTimeout(context.Background(), heirTime)
+	ctx, cancel = context.WithTimeout(context.Background(), m.heirs)
 	defer cancel()
 	if left := m.owner.Succeeded(ctx, idleTime); left > 0 {
 		m.log.Warn("stopping: no other process has shipped partitions of this one yet; queries wait for it", "partitions", left)

@@ -14,7 +14,7 @@ import (
 
 // Open returns the source of what ingesters hold.
 func Open(c *config.Roles, log remote.Log, deletions func(context.Context, string, model.Signal) ([]remote.Deletion, error), registry prometheus.Registerer) (*remote.Source, error) {
-	o := remote.Options{Peers: c.IngesterList(), Log: log, Deletions: deletions, TLS: c.PeerTLS.On(), Registerer: registry}
+	o := remote.Options{Peers: c.IngesterList(), Zone: c.Zone, Log: log, Deletions: deletions, TLS: c.PeerTLS.On(), Registerer: registry}
 	if c.PeerToken != "" {
 		token, err := OpenToken(c.PeerToken)
 		if err != nil {

@@ -69,11 +69,14 @@ func (c *cutConn) Read(b []byte) (int, error) {
 }
 
 // manyRows returns a setup with rows of both signals that take several frames.
-func manyRows(t *testing.T) *setup {
+func manyRows(t *testing.T) *setup { return someRows(t, 400) }
+
+// someRows returns a setup with so many series of each signal.
+func someRows(t *testing.T, series int) *setup {
 	s := newSetup(t)
 	t.Cleanup(s.close)
 	long := strings.Repeat("x", 300)
-	for i := range 400 {
+	for i := range series {
 		l := model.LabelsOf("__name__", "m", "i", fmt.Sprint(i))
 		m, x := worldtest.Series{Labels: l}, worldtest.Series{Labels: l}
 		for k := range int64(40) {

@@ -24,6 +24,36 @@ type states struct {
 	mu sync.Mutex // held while they are asked, so that one query asks for all
 	at time.Time
 	of []holder
+
+	failing sync.Mutex
+	// failed says when a holder failed last, for avoidFor.
+	failed map[string]time.Time
+}
+
+// avoidFor is how long a holder that failed is asked only for what no other one has.
+const avoidFor = 10 * time.Second
+
+// avoid notes that a holder has failed.
+func (s *states) avoid(peer string) {
+	s.failing.Lock()
+	defer s.failing.Unlock()
+	if s.failed == nil {
+		s.failed = map[string]time.Time{}
+	}
+	for p, at := range s.failed { // addresses come and go
+		if time.Since(at) > avoidFor {
+			delete(s.failed, p)
+		}
+	}
+	s.failed[peer] = time.Now()
+}
+
+// avoids reports whether a holder has failed lately.
+func (s *states) avoids(peer string) bool {
+	s.failing.Lock()
+	defer s.failing.Unlock()
+	at, failed := s.failed[peer]
+	return failed && time.Since(at) <= avoidFor
 }
 
 // holder is a peer with its state, or with the error of asking for it.
@@ -33,8 +63,12 @@ type holder struct {
 	err   error
 }
 
-// stateTimeout bounds the question of one holder for its state.
-const stateTimeout = 2 * time.Second
+// stateTimeout bounds the question of one holder for its state, and shortTimeout that of one that has failed
+// lately: queries wait for all answers, and a machine that has vanished must not hold up each of them.
+const (
+	stateTimeout = 2 * time.Second
+	shortTimeout = 200 * time.Millisecond
+)
 
 // get returns the states, which are not older than Refresh; with fresh, not older than the call.
 func (s *states) get(ctx context.Context, fresh bool) ([]holder, error) {
@@ -53,7 +87,11 @@ func (s *states) get(ctx context.Context, fresh bool) ([]holder, error) {
 	var all sync.WaitGroup
 	for i, p := range peers {
 		all.Go(func() {
+			avoided := s.avoids(p)
 			state, err := s.s.ask(ctx, p)
+			if err != nil && !avoided && ctx.Err() == nil { // not again, or the time would always be short
+				s.avoid(p)
+			}
 			of[i] = holder{p, state, err}
 		})
 	}
@@ -91,7 +129,11 @@ func (s *Source) addresses(ctx context.Context) (all []string, err error) {
 
 // ask asks a holder for its state.
 func (s *Source) ask(ctx context.Context, peer string) (state wire.State, err error) {
-	ctx, cancel := context.WithTimeout(ctx, stateTimeout)
+	most := stateTimeout
+	if s.states.avoids(peer) {
+		most = shortTimeout
+	}
+	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url(peer, wire.PathState), nil)
 	if err != nil {
@@ -158,6 +200,8 @@ type plan struct {
 	needs map[string][]wire.Need
 	// progress has the journals of the log.
 	progress []Progress
+	// others are all ready holders of each journal.
+	others map[journalID][]string
 }
 
 // journalID names a journal.
@@ -174,6 +218,7 @@ func (s *Source) choose(ctx context.Context, fresh bool, without map[string]erro
 	}
 	best := map[journalID]*wire.Journal{}
 	by := map[journalID]*holder{}
+	others := map[journalID][]string{}
 	var unheard error
 	for i := range holders {
 		h := &holders[i]
@@ -184,12 +229,15 @@ func (s *Source) choose(ctx context.Context, fresh bool, without map[string]erro
 		for k := range h.state.Journals {
 			j := &h.state.Journals[k]
 			at := journalID{j.Node, j.Epoch}
+			if j.Ready {
+				others[at] = append(others[at], h.peer)
+			}
 			if j.Ready && (best[at] == nil || s.better(h, j, by[at], best[at])) {
 				best[at], by[at] = j, h
 			}
 		}
 	}
-	p := &plan{needs: map[string][]wire.Need{}}
+	p := &plan{needs: map[string][]wire.Need{}, others: others}
 	need := map[journalID]wire.Need{}
 	for at := range best {
 		need[at] = wire.Need{Node: at.node, Epoch: at.epoch}
@@ -217,8 +265,12 @@ func (s *Source) choose(ctx context.Context, fresh bool, without map[string]erro
 	return p, nil
 }
 
-// better reports whether a holder of a journal is to be asked instead of another one.
+// better reports whether a holder of a journal is to be asked instead of another one: rather one that has not
+// failed lately, then one of the own zone, then the one that has applied more.
 func (s *Source) better(h *holder, j *wire.Journal, than *holder, other *wire.Journal) bool {
+	if failing := s.states.avoids(h.peer); failing != s.states.avoids(than.peer) {
+		return !failing
+	}
 	if own := h.state.Zone == s.o.Zone; own != (than.state.Zone == s.o.Zone) {
 		return own
 	}

@@ -33,14 +33,43 @@ type stream struct {
 	patience time.Duration
 	// charged is what was taken from the quota and not given back.
 	charged int64
+	// answering is set once the holder has pinned what it returns.
+	answering bool
+}
+
+// LostError says that the answer of a holder ended before its end. Repeat the query: it does not ask this
+// holder for what another one has. It has the class of its cause.
+type LostError struct{ err error }
+
+// Error is that of the cause.
+func (e *LostError) Error() string { return e.err.Error() }
+
+// Unwrap returns the cause.
+func (e *LostError) Unwrap() error { return e.err }
+
+// IsLost reports whether a query failed because a holder was lost, and may succeed at once.
+func IsLost(err error) bool {
+	var lost *LostError
+	return errors.As(err, &lost)
+}
+
+// lost notes that a holder was lost while it answered.
+func (s *Source) lost(peer string, err error) error {
+	s.states.avoid(peer)
+	s.metrics.lost.Inc()
+	return &LostError{err}
 }
 
 // errStalled is the cause of a stream that was given up.
 var errStalled = errors.New("it sent nothing for too long")
 
 // attempts is how often a query asks holders, as long as none of it has been handed out: a holder may have
-// died since it was asked for its state. If partitions move, it asks for longer: see moveTime.
-const attempts = 2
+// died since it was asked for its state. It goes on up to mostAttempts while each time another holder is
+// lost. If partitions move, it asks for longer: see moveTime.
+const (
+	attempts     = 2
+	mostAttempts = 5
+)
 
 // open asks the holders of all journals, and returns their answers once all have pinned what they return.
 func (s *Source) open(ctx context.Context, path string, of *wire.Request, req *model.Request) ([]*stream, error) {
@@ -75,15 +104,16 @@ func (s *Source) openAgain(ctx context.Context, path string, of *wire.Request, r
 		if err != nil {
 			return nil, err
 		}
+		before := len(failed)
 		streams, err := s.openPlan(ctx, path, of, deletions, req, p, failed)
 		if err == nil {
 			return streams, nil
 		}
 		moved := errors.Is(err, wire.ErrWrongJournal)
-		if ctx.Err() != nil || len(failed) == 0 && !moved {
+		if ctx.Err() != nil || len(failed) == 0 && !moved && !s.hasOthers(p) {
 			return nil, err
 		}
-		if try >= attempts {
+		if try >= attempts && (len(failed) == before || try >= mostAttempts) {
 			if !moved || time.Since(began) > moveTime {
 				return nil, err
 			}
@@ -150,6 +180,9 @@ func (s *Source) openPlan(ctx context.Context, path string, of *wire.Request, de
 		if errors.As(e, &lost) {
 			failed[p.peers[i]] = e
 		}
+		if e != nil && ctx.Err() == nil && passes(e) {
+			s.states.avoid(p.peers[i])
+		}
 	}
 	var held []wire.Journal
 	for _, st := range streams {
@@ -169,6 +202,28 @@ func (s *Source) openPlan(ctx context.Context, path string, of *wire.Request, de
 		return nil, err
 	}
 	return streams, nil
+}
+
+// passes reports whether an error is one of a holder, and not of the query: another one may have none.
+func passes(err error) bool {
+	return (errors.Is(err, model.ErrTransient) || errors.Is(err, model.ErrClosed)) && !errors.Is(err, model.ErrLimit)
+}
+
+// hasOthers reports whether all that failing peers were asked for has other holders that are ready.
+func (s *Source) hasOthers(p *plan) bool {
+	some := false
+	for peer, needs := range p.needs {
+		if !s.states.avoids(peer) {
+			continue
+		}
+		for _, n := range needs {
+			if !slices.ContainsFunc(p.others[journalID{n.Node, n.Epoch}], func(h string) bool { return h != peer && !s.states.avoids(h) }) {
+				return false
+			}
+		}
+		some = true
+	}
+	return some
 }
 
 // unreachable is the error of a request that got no answer.
@@ -191,7 +246,7 @@ func (s *Source) send(ctx context.Context, peer, path string, of *wire.Request, 
 		}
 		return nil, err
 	}
-	st.held, st.name = head.Journals, head.Session
+	st.held, st.name, st.answering = head.Journals, head.Session, true
 	if err := st.answers(of.Journals); err != nil {
 		st.close()
 		return nil, err
@@ -276,6 +331,14 @@ func (s *stream) next(ctx context.Context) (wire.Kind, []byte, error) {
 
 // why says what ended a stream.
 func (s *stream) why(ctx context.Context, err error) error {
+	err = s.cause(ctx, err)
+	if s.answering && ctx.Err() == nil && passes(err) {
+		return s.s.lost(s.peer, err)
+	}
+	return err
+}
+
+func (s *stream) cause(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}

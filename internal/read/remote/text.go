@@ -163,9 +163,13 @@ func (p *page) load(ctx context.Context, want model.TextWant, filter bool) error
 	p.drop()
 	st, err := p.st.s.post(ctx, p.st.peer, wire.PathPage, &wire.PageRequest{Session: p.st.name, Page: p.number, Want: want, Filter: filter}, p.st.req)
 	if err != nil {
+		if ctx.Err() == nil && passes(err) {
+			err = p.st.s.lost(p.st.peer, err)
+		}
 		return err
 	}
 	defer st.close()
+	st.answering = true
 	var head wire.Answer
 	if err := st.json(ctx, wire.Head, &head); err != nil {
 		return err

@@ -108,12 +108,18 @@ func side(fences []*fence, seq uint64) int {
 	return n
 }
 
-// oneSide returns the longest prefix of parts that lie on the same side of every fence. The parts are oldest
-// first.
+// sameSide reports whether parts that begin with these batches may be joined. The caller holds merging.
+func (h *Head) sameSide(fences []*fence, a, b uint64) bool {
+	seam := h.merging.seam
+	return side(fences, a) == side(fences, b) && (a <= seam) == (b <= seam)
+}
+
+// oneSide returns the longest prefix of parts that lie on the same side of every fence, and of the last Trim.
+// The parts are oldest first.
 func (h *Head) oneSide(in []*local.Part) []*local.Part {
 	fences := h.fences()
 	for i := range in {
-		if side(fences, in[i].Info.SeqLo) != side(fences, in[0].Info.SeqLo) {
+		if !h.sameSide(fences, in[i].Info.SeqLo, in[0].Info.SeqLo) {
 			return in[:i]
 		}
 	}

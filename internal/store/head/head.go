@@ -48,6 +48,8 @@ type Head struct {
 		flushed int64
 		// recorded is up to where ships have covered the journal, as far as that is known.
 		recorded uint64
+		// seam is what the last Trim that came so far has flushed. Merges do not cross it.
+		seam uint64
 	}
 	flushing sync.Mutex // one flush at a time
 	edits    struct {   // one change of the set of parts at a time

@@ -87,3 +87,35 @@ func (h *Head) lingerUntil(ctx context.Context) {
 		}
 	}
 }
+
+// Trim drops parts that another process has taken to the bucket: those of batches up to seq. Queries see them
+// for Linger, as after a ship. It is for a head that follows a journal and does not ship it.
+//
+// The other process has chosen seq, so parts of this head may have rows of both sides. These stay whole, and
+// queries see rows twice. What is newer than a row of them, for the same time, is in the same part or in a
+// later one, and no part has rows of both sides of a deletion. Merges could keep such a part without end. So
+// they never join what was flushed before the last Trim that came so far with what was flushed later.
+func (h *Head) Trim(ctx context.Context, seq uint64) error {
+	h.merging.Lock()
+	defer h.merging.Unlock()
+	var gone []*local.Part
+	for _, p := range h.snapshot() {
+		if p.Info.Kind == local.Data && p.Info.SeqHi <= seq {
+			gone = append(gone, p)
+		}
+	}
+	if len(gone) > 0 {
+		h.labelsMayGo.Store(true)
+		if err := h.commit(ctx, edit{remove: gone, shipped: true}); err != nil {
+			return err
+		}
+	}
+	if seq < h.merging.seam {
+		return nil
+	}
+	if err := h.Flush(ctx); err != nil {
+		return err
+	}
+	h.merging.seam = h.Covered()
+	return nil
+}
