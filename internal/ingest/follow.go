@@ -66,8 +66,8 @@ func (p *Partition) Follow(ctx context.Context) error {
 // other process has the time to open the partition and to ship first.
 func (p *Partition) rests() bool { return p.o.Ships == ShipsStandby || p.gate.rests() }
 
-// awaitClose waits at the end of a topic until another process has closed the partition: queries need the rows
-// until then. It returns false if this one ships now, or if ctx ends.
+// awaitClose waits at the end of a topic until another process has closed the partition: queries need the
+// rows until then. It returns false if this one ships now, or if ctx ends.
 func (p *Partition) awaitClose(ctx context.Context) bool {
 	tick := time.NewTicker(min(p.o.FollowEvery, time.Second))
 	defer tick.Stop()

@@ -107,15 +107,7 @@ type Partition struct {
 	caught     atomic.Bool
 }
 
-// Open finds where the partition goes on, and opens an empty head there.
-func Open(ctx context.Context, o Options) (_ *Partition, err error) {
-	last := topics.Latest(o.Epochs)
-	if o.Epoch > 0 && o.Epoch <= uint64(len(o.Epochs)) {
-		last = &o.Epochs[o.Epoch-1]
-	}
-	if last == nil || o.Epoch > last.Number || o.Partition < 0 || o.Partition >= last.Partitions || o.Life == "" {
-		return nil, fmt.Errorf("partition %d: %w: no epoch has it, or the partition has no life", o.Partition, model.ErrInvalid)
-	}
+func (o *Options) setDefaults() {
 	if o.ShipEvery <= 0 {
 		o.ShipEvery = 10 * time.Minute
 	}
@@ -137,6 +129,18 @@ func Open(ctx context.Context, o Options) (_ *Partition, err error) {
 	if o.open == nil {
 		o.open = func(ctx context.Context, o kafka.ReaderOptions) (reader, error) { return kafka.OpenReader(ctx, o) }
 	}
+}
+
+// Open finds where the partition goes on, and opens an empty head there.
+func Open(ctx context.Context, o Options) (_ *Partition, err error) {
+	last := topics.Latest(o.Epochs)
+	if o.Epoch > 0 && o.Epoch <= uint64(len(o.Epochs)) {
+		last = &o.Epochs[o.Epoch-1]
+	}
+	if last == nil || o.Epoch > last.Number || o.Partition < 0 || o.Partition >= last.Partitions || o.Life == "" {
+		return nil, fmt.Errorf("partition %d: %w: no epoch has it, or the partition has no life", o.Partition, model.ErrInvalid)
+	}
+	o.setDefaults()
 	p := &Partition{o: o, epoch: *last, node: topics.Node(o.Partition)}
 	if err := p.parentsClosed(ctx); err != nil {
 		return nil, err
@@ -156,7 +160,8 @@ func Open(ctx context.Context, o Options) (_ *Partition, err error) {
 	p.gate = &gate{to: p.shipper}
 	p.gate.follows.Store(o.Ships != ShipsAlways)
 	p.moved = time.Now()
-	if end, ok := p.end(); ok && !p.gate.follows.Load() && begin >= topics.Covered(end) { // the topic may be gone
+	// The topic may be gone.
+	if end, ok := p.end(); ok && !p.gate.follows.Load() && begin >= topics.Covered(end) {
 		p.next.Store(end)
 		if err := p.close(ctx); err != nil {
 			return nil, err

@@ -68,7 +68,11 @@ func testSecondGroup(t *testing.T, broker *Broker) {
 	holds := func(of ...*process) (n int) {
 		for _, p := range of {
 			_, text := p.get("/metrics")
-			n += strings.Count(text, `state="ready"} 1`)
+			for line := range strings.Lines(text) {
+				if strings.HasPrefix(line, "shale_partition_state{") && strings.Contains(line, `state="ready"`) && strings.HasSuffix(line, " 1\n") {
+					n++
+				}
+			}
 		}
 		return n
 	}
