@@ -33,7 +33,8 @@ func openGateway(ctx context.Context, n *node) (role, error) {
 	o := gateway.Options{
 		Connection: c.Kafka.Connection(), Epoch: *epoch, Bucket: n.bucket, Seed: n.seed,
 		KnownBytes: split.known, QueueBytes: split.journal, LabelRefresh: c.Roles.LabelRefresh, Gateways: c.Roles.Gateways,
-		Limits: limits, LimitsOf: n.tenants.write, SeriesOf: func(tenant string) int64 { return n.tenants.head(tenant).Series }, Meter: newTenantMeter(n.registry), Families: c.Head.Metadata, Registerer: n.registry, Logger: n.log,
+		Limits: limits, LimitsOf: n.tenants.write, SeriesOf: func(tenant string) int64 { return n.tenants.head(tenant).Series },
+		Rates: gateway.Rates{All: c.Head.NewSeries, Of: func(tenant string) int64 { return n.tenants.head(tenant).NewSeries }}, Meter: newTenantMeter(n.registry), Families: c.Head.Metadata, Registerer: n.registry, Logger: n.log,
 	}
 	if c.HA.On() {
 		o.Pairs, o.SpareBytes = &c.Replicas, splitMemory(c.MemoryBytes).forReplicas().replicas

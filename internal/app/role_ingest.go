@@ -73,7 +73,11 @@ func openIngest(ctx context.Context, n *node) (_ role, err error) {
 	r.ending, r.end = context.WithCancel(context.Background())
 	r.epochs, err = ingester.OpenEpochs(ctx, ingester.EpochsOptions{
 		Config: c, Bucket: n.bucket, Catalog: r.catalog, Known: n.epochs, Partitions: partitions, Of: r.options(split),
-		Most: func(tenant string) int64 { return n.tenants.head(tenant).Series }, Registerer: n.registry, Logger: n.log,
+		Limits: func(tenant string) (most int64, rated bool) {
+			l := n.tenants.head(tenant)
+			return l.Series, l.NewSeries > 0 || c.Head.NewSeries > 0
+		},
+		Registerer: n.registry, Logger: n.log,
 	})
 	if err != nil {
 		r.end()

@@ -38,6 +38,7 @@ func appRooms() []room {
 			"bucket":              "it says which topic takes writes",
 			"journal/kafka":       "batches go to a topic",
 			"journal/state":       "ingesters say which partitions lack labels",
+			"store/head":          "its limits are settings",
 			"store/families":      "senders describe metric families",
 			"store/head/metadata": "its limits are settings",
 			"store/known":         "an announcer says which labels travel",

@@ -60,6 +60,7 @@ func TestKafka(t *testing.T) {
 		{"SecondGroup", testSecondGroup},
 		{"LabelsAgain", testLabelsAgain},
 		{"SeriesLimit", testSeriesLimit},
+		{"CreationRate", testCreationRate},
 		{"Pairs", testPairs},
 		{"Brake", testBrake},
 		{"Tail", testTail},

@@ -108,3 +108,52 @@ func testSeriesLimit(t *testing.T, broker *Broker) {
 	first.start()
 	check(first)
 }
+
+// A tenant creates series no faster than its limit, at a gateway that has just started, too. Series that an
+// ingester knows are not held back there.
+func testCreationRate(t *testing.T, broker *Broker) {
+	c := newCluster(t, broker, "creation-rate", 1)
+	limit := []string{"--limits.tenant-new-series", "1"} // and a burst of 60
+	first, ingester := c.process(t, "gateway", limit...), c.process(t, "ingest", limit...)
+	first.start()
+	ingester.start()
+	const known = 40
+	push := func(to *process, from, n int) error {
+		var body strings.Builder
+		for i := from; i < from+n; i++ {
+			fmt.Fprintf(&body, "probe;series=m%d 1 %d\n", i, time.Now().Unix())
+		}
+		return to.post("/api/v1/write/graphite", "text/plain", "anonymous", []byte(body.String()))
+	}
+	counted := func() {
+		t.Helper()
+		waitFor(t, "the count of series", func() bool {
+			return number(first, "shale_gateway_counted_series") >= known
+		})
+	}
+	if err := push(first, 0, known); err != nil {
+		t.Fatal(err)
+	}
+	counted()
+	first.kill()
+	first.start()
+	counted()
+	for range 5 { // else they would have used up the burst
+		if err := push(first, 0, known); err != nil {
+			t.Errorf("known series: %v", err)
+		}
+	}
+	err := push(first, 1000, 200)
+	if err == nil || !strings.Contains(err.Error(), "status 429") || !strings.Contains(err.Error(), "limits.tenant-new-series") {
+		t.Fatalf("too many new series: %v", err)
+	}
+	var refused int // all but a minute's worth, of which known series have used nothing
+	_, rest, _ := strings.Cut(err.Error(), "refused ")
+	if _, scan := fmt.Sscanf(rest, "%d of", &refused); scan != nil || refused < 120 || refused > 145 {
+		t.Errorf("%d new series are refused: %v", refused, err)
+	}
+	if err := push(first, 0, known); err != nil {
+		t.Errorf("known series: %v", err)
+	}
+	t.Log(err)
+}

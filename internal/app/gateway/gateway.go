@@ -46,7 +46,9 @@ type Options struct {
 	LimitsOf func(tenant string) *write.Limits
 	// SeriesOf returns the most active series of a tenant; 0: there is no limit.
 	SeriesOf func(tenant string) int64
-	Meter    write.Meter
+	// Rates bound how fast series are created.
+	Rates Rates
+	Meter write.Meter
 	// Pairs are the settings of HA pairs; nil: all replicas are stored. SpareBytes bounds the requests of
 	// replicas that are not elected.
 	Pairs      *replicas.Settings

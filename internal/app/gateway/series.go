@@ -3,7 +3,9 @@ package gateway
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -22,6 +24,10 @@ type series struct {
 	most      func(tenant string) int64 // 0: no limit
 	announcer *known.Announcer
 	brake     *brake // nil: nothing is refused for a lag of ingesters
+	creation  creation
+	log       *slog.Logger
+	unlisted  prometheus.Counter
+	warned    atomic.Int64 // when the log last had a tenant that is not listed
 
 	mu     sync.RWMutex
 	epoch  topics.Epoch
@@ -39,8 +45,16 @@ type counted struct {
 const countAge = 5 * time.Minute
 
 func newSeries(o *Options, announcer *known.Announcer) *series {
-	s := &series{epoch: o.Epoch, most: o.SeriesOf, announcer: announcer, of: map[int32]counted{}, active: map[string]int64{}}
-	promauto.With(o.Registerer).NewGaugeFunc(prometheus.GaugeOpts{
+	s := &series{epoch: o.Epoch, most: o.SeriesOf, announcer: announcer, of: map[int32]counted{}, active: map[string]int64{}, log: o.Logger,
+		creation: creation{rates: o.Rates, gateways: int64(max(1, o.Gateways)), tenants: map[string]*spent{}}}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	f := promauto.With(o.Registerer)
+	s.unlisted = f.NewCounter(prometheus.CounterOpts{
+		Name: "shale_gateway_unlisted_series_total", Help: "New or known series that passed the limits on series because ingesters have not listed those of the tenant, such as more than 131,072 in a partition.",
+	})
+	f.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "shale_gateway_counted_series", Help: "Active series of all tenants, as ingesters have counted them some seconds ago.",
 	}, func() (n float64) {
 		s.mu.RLock()
@@ -118,32 +132,73 @@ func (s *series) Over(_ context.Context, b *model.Batch, over func(label int)) e
 	if err := s.brake.refused(refuseCreation); err != nil {
 		return s.overBrake(b, over, err)
 	}
-	if s.most == nil {
+	most := int64(0)
+	if s.most != nil {
+		most = s.most(b.Tenant)
+	}
+	if most <= 0 && s.creation.rates.All <= 0 && s.creation.rates.of(b.Tenant) <= 0 {
 		return nil
 	}
-	most := s.most(b.Tenant)
-	if most <= 0 {
-		return nil
+	fresh, active := s.fresh(b, most)
+	if most > 0 && active >= most {
+		if len(fresh) == 0 {
+			return nil
+		}
+		for _, label := range fresh {
+			over(label)
+		}
+		return &model.LimitError{Limit: "limits.tenant-series", Tenant: true, Text: fmt.Sprintf(
+			"refused %d of %d new series: tenant %s has %d active series and may have %d; drop series or labels that nothing needs, or raise the limit",
+			len(fresh), b.Labels.Len(), b.Tenant, active, most)}
 	}
+	allowed, err := s.creation.take(b.Tenant, len(fresh), time.Now())
+	for _, label := range fresh[allowed:] {
+		over(label)
+	}
+	return err
+}
+
+// fresh returns the label sets of a batch whose series neither this gateway nor an ingester knows, and how
+// many active series the tenant has. It is asked only for tenants with a limit.
+func (s *series) fresh(b *model.Batch, most int64) (labels []int, active int64) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	active := s.active[b.Tenant]
-	if active < most {
-		return nil
+	active = s.active[b.Tenant]
+	rated := s.creation.rates.All > 0 || s.creation.rates.of(b.Tenant) > 0
+	if active < most && !rated {
+		return nil, active
 	}
-	refused := 0
+	unlisted := 0
 	for label, i := range b.Labels.Series {
-		if k := b.Keys[i]; !s.mayBeKnown(b.Tenant, k) && !s.announcer.Has(b.Tenant, b.Signal, k) {
-			over(label)
-			refused++
+		k := b.Keys[i]
+		if s.announcer.Has(b.Tenant, b.Signal, k) {
+			continue
+		}
+		may, listed := s.mayBeKnown(b.Tenant, k)
+		if !listed {
+			unlisted++
+		}
+		if !may {
+			labels = append(labels, label)
 		}
 	}
-	if refused == 0 {
-		return nil
+	if unlisted > 0 {
+		s.passed(b.Tenant, unlisted)
 	}
-	return &model.LimitError{Limit: "limits.tenant-series", Tenant: true, Text: fmt.Sprintf(
-		"refused %d of %d new series: tenant %s has %d active series and may have %d; drop series or labels that nothing needs, or raise the limit",
-		refused, b.Labels.Len(), b.Tenant, active, most)}
+	return labels, active
+}
+
+// unlistedEvery is how often the log names a tenant whose series pass for lack of a list.
+const unlistedEvery = time.Minute
+
+// passed counts series that pass whatever the limits are.
+func (s *series) passed(tenant string, n int) {
+	s.unlisted.Add(float64(n))
+	now := time.Now().UnixNano()
+	if last := s.warned.Load(); now-last > int64(unlistedEvery) && s.warned.CompareAndSwap(last, now) {
+		s.log.Warn("the limits on series do not hold for a tenant: ingesters have not listed its series, so that new ones cannot be told from known ones",
+			"tenant", tenant, "series", n)
+	}
 }
 
 // overBrake refuses the series that neither this gateway has announced nor ingesters list.
@@ -173,15 +228,16 @@ func (c counted) known(tenant string) state.Filter {
 	return c.Known[tenant]
 }
 
-// mayBeKnown reports whether an ingester may know a series. mu must be held.
-func (s *series) mayBeKnown(tenant string, k model.Key) bool {
+// mayBeKnown reports whether an ingester may know a series, and whether one has said which it knows. mu must
+// be held.
+func (s *series) mayBeKnown(tenant string, k model.Key) (may, listed bool) {
 	of, ok := s.of[topics.PartitionOf(k, s.epoch.Partitions)]
 	if !ok {
-		return true // no ingester has counted it lately
+		return true, false // no ingester has counted it lately
 	}
 	if of.Active[tenant] == 0 {
-		return of.More
+		return of.More, !of.More
 	}
 	f, filtered := of.Known[tenant]
-	return !filtered || f.Has(k.Lo)
+	return !filtered || f.Has(k.Lo), filtered
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/shaledb/shale/internal/journal/state"
 	"github.com/shaledb/shale/internal/model"
@@ -85,5 +86,25 @@ func TestSeries(t *testing.T) {
 	s.expire(now.Add(time.Second))
 	if all := refused(key(9), other); len(all) != 1 || all[0] != key(9) {
 		t.Errorf("%v are refused, expected that of the partition that is still counted", all)
+	}
+}
+
+// TestUnlisted: series of a tenant that ingesters do not list pass, and are counted.
+func TestUnlisted(t *testing.T) {
+	a, err := known.NewAnnouncer(known.AnnouncerOptions{Bytes: 1 << 20, Topic: known.Topic{Epoch: 1, Partitions: 1}, Refresh: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	s := newSeries(&Options{
+		Epoch: topics.Epoch{Number: 1, Partitions: 1}, SeriesOf: func(string) int64 { return 4 }, Registerer: prometheus.NewRegistry(),
+	}, a)
+	s.take(&state.Series{Partition: state.Partition{Epoch: 1}, Active: map[string]int64{"t": 200_000}}, time.Now())
+	b := &model.Batch{Tenant: "t", Signal: model.Metrics}
+	b.Labels.Append(0, model.LabelsOf("a", "b"))
+	b.EndSeries(model.Key{Hi: 1, Lo: 1})
+	err = s.Over(t.Context(), b, func(int) { t.Error("a series is refused that may be known") })
+	if n := testutil.ToFloat64(s.unlisted); err != nil || n != 1 {
+		t.Errorf("%v series are counted, %v", n, err)
 	}
 }

@@ -5,10 +5,14 @@ import (
 	"cmp"
 	"context"
 	"encoding/base64"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/shaledb/shale/internal/ingest"
 	"github.com/shaledb/shale/internal/journal/kafka"
@@ -29,11 +33,12 @@ const (
 )
 
 // Count tells gateways how many active series tenants have in the partitions of this process, until ctx ends.
-// Of tenants near their limits, it says which these are.
-func Count(ctx context.Context, owner *ingest.Owner, to *kafka.State, epoch *topics.Epoch, most func(tenant string) int64) {
+// Of tenants near their limits, and of those whose rate of creation is limited, it says which these are.
+func Count(ctx context.Context, owner *ingest.Owner, to *kafka.State, epoch *topics.Epoch, limits Limits, m *CountMetrics, log *slog.Logger) {
 	tick := time.NewTicker(countEvery)
 	defer tick.Stop()
 	said := map[int32][]byte{}
+	unlisted := map[string]bool{} // which the log has named
 	for n := 0; ; n++ {
 		select {
 		case <-ctx.Done():
@@ -43,36 +48,66 @@ func Count(ctx context.Context, owner *ingest.Owner, to *kafka.State, epoch *top
 		if n%repeatEvery == 0 { // Kafka may not have taken what was said
 			clear(said)
 		}
+		now := map[string]bool{}
 		owner.Each(func(number int32, p *ingest.Partition, s ingest.State, _ error) {
 			if s != ingest.Ready {
 				delete(said, number) // another process may count it meanwhile
 				return
 			}
-			key, value := countOf(p, number, epoch, most).Encode()
+			r, left := countOf(p, number, epoch, limits)
+			for _, tenant := range left {
+				now[tenant] = true
+			}
+			key, value := r.Encode()
 			if !bytes.Equal(value, said[number]) {
 				to.Put(key, value)
 				said[number] = value
 			}
 		})
+		m.unlisted.Set(float64(len(now)))
+		for tenant := range now {
+			if !unlisted[tenant] && len(unlisted) < mostTenants {
+				log.Warn("gateways do not apply the limits on series of a tenant: it has too many series in a partition for a list of them", "tenant", tenant, "most", mostListed)
+			}
+		}
+		unlisted = now
 	}
 }
 
+// mostListed is the largest number of series of a tenant in a partition that have a filter.
+const mostListed = 131_072
+
+// Limits returns the most active series of a tenant, 0 if there is no limit, and whether it may create series
+// at a rate only.
+type Limits func(tenant string) (most int64, rated bool)
+
+// CountMetrics are those of Count.
+type CountMetrics struct{ unlisted prometheus.Gauge }
+
+// NewCountMetrics registers the metrics of Count.
+func NewCountMetrics(r prometheus.Registerer) *CountMetrics {
+	return &CountMetrics{promauto.With(r).NewGauge(prometheus.GaugeOpts{
+		Name: "shale_ingest_unlisted_tenants", Help: "Tenants whose limits on series gateways do not apply, since a partition has more series of them than a list of them takes.",
+	})}
+}
+
 // countOf counts the series of a partition.
-func countOf(p *ingest.Partition, number int32, epoch *topics.Epoch, most func(tenant string) int64) *state.Series {
+func countOf(p *ingest.Partition, number int32, epoch *topics.Epoch, limits Limits) (r *state.Series, unlisted []string) {
 	h := p.Head()
-	r := record(h.ActiveByTenant(), state.Partition{Epoch: epoch.Number, Number: number}, epoch.Partitions, most)
+	r, unlisted = record(h.ActiveByTenant(), state.Partition{Epoch: epoch.Number, Number: number}, epoch.Partitions, limits)
 	add := make(map[string]func(uint64), len(r.Known))
 	for tenant, f := range r.Known {
 		add[tenant] = f.Add
 	}
 	h.EachActive(add)
-	return r
+	return r, unlisted
 }
 
 // record returns the record of a partition with empty filters. If not all has room, the tenants with most
-// series are counted, and the smallest filters are there. The same series make the same record.
-func record(active map[string]int64, p state.Partition, partitions int32, most func(tenant string) int64) *state.Series {
-	r := &state.Series{Partition: p, Active: map[string]int64{}, Known: map[string]state.Filter{}}
+// series are counted, and the smallest filters are there. The same series make the same record. unlisted are
+// the tenants without a filter that should have one.
+func record(active map[string]int64, p state.Partition, partitions int32, limits Limits) (r *state.Series, unlisted []string) {
+	r = &state.Series{Partition: p, Active: map[string]int64{}, Known: map[string]state.Filter{}}
 	tenants := slices.SortedFunc(maps.Keys(active), func(a, b string) int {
 		return cmp.Or(cmp.Compare(active[b], active[a]), strings.Compare(a, b))
 	})
@@ -88,7 +123,7 @@ func record(active map[string]int64, p state.Partition, partitions int32, most f
 	for _, tenant := range slices.Backward(tenants) {
 		n := active[tenant]
 		// Keys are spread evenly, so that other partitions have about as many.
-		if limit := most(tenant); limit <= 0 || n*int64(partitions) <= limit/2 {
+		if most, rated := limits(tenant); !rated && (most <= 0 || n*int64(partitions) <= most/2) {
 			continue
 		}
 		f := state.NewFilter(2 * n)
@@ -96,7 +131,9 @@ func record(active map[string]int64, p state.Partition, partitions int32, most f
 		if f != nil && used+size <= mostBytes {
 			r.Known[tenant] = f
 			used += size
+		} else {
+			unlisted = append(unlisted, tenant)
 		}
 	}
-	return r
+	return r, unlisted
 }

@@ -14,7 +14,7 @@ import (
 // TestRecord: however many tenants there are, a record of theirs has room in the topic, is the same each
 // time, and has the tenants with most series and the smallest filters.
 func TestRecord(t *testing.T) {
-	limited := func(string) int64 { return 1 }
+	limited := func(string) (int64, bool) { return 1, false }
 	for _, c := range []struct {
 		name    string
 		tenants int
@@ -37,7 +37,7 @@ func TestRecord(t *testing.T) {
 		for i := range c.tenants {
 			active[name(i)] = c.series(i)
 		}
-		r := record(active, state.Partition{Epoch: 1}, 1, limited)
+		r, unlisted := record(active, state.Partition{Epoch: 1}, 1, limited)
 		key, value := r.Encode()
 		if _, err := state.Decode(key, value); err != nil {
 			t.Errorf("%s: %v", c.name, err)
@@ -56,9 +56,13 @@ func TestRecord(t *testing.T) {
 			if have := slices.Sorted(maps.Keys(r.Known)); !slices.Equal(have, want) {
 				t.Errorf("%s: the filters are of %v", c.name, have)
 			}
+			if len(unlisted) != c.tenants-len(c.filters) {
+				t.Errorf("%s: %d tenants are not listed", c.name, len(unlisted))
+			}
 		}
 		for range 3 {
-			if _, again := record(active, state.Partition{Epoch: 1}, 1, limited).Encode(); !bytes.Equal(again, value) {
+			again, _ := record(active, state.Partition{Epoch: 1}, 1, limited)
+			if _, again := again.Encode(); !bytes.Equal(again, value) {
 				t.Errorf("%s: two records differ", c.name)
 			}
 		}

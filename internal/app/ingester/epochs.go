@@ -30,8 +30,8 @@ type EpochsOptions struct {
 	// Of returns the options of a partition that has one of so many shares of the memory. Epochs, Epoch and End
 	// are set here.
 	Of func(e *topics.Epoch, partition int32, shares int) ingest.Options
-	// Most returns the most active series of a tenant; 0: there is no limit.
-	Most       func(tenant string) int64
+	// Limits are those of tenants that gateways apply.
+	Limits     Limits
 	Registerer prometheus.Registerer
 	Logger     *slog.Logger
 }
@@ -42,6 +42,7 @@ type Epochs struct {
 	o       EpochsOptions
 	metrics *ingest.OwnerMetrics
 	readers *kafka.ReaderMetrics
+	counts  *CountMetrics
 	stop    context.CancelFunc
 	done    sync.WaitGroup
 
@@ -65,7 +66,7 @@ const epochEvery = time.Second
 
 // OpenEpochs begins with the partitions of all epochs that are not closed.
 func OpenEpochs(ctx context.Context, o EpochsOptions) (*Epochs, error) {
-	x := &Epochs{o: o, known: o.Known, metrics: ingest.NewOwnerMetrics(o.Registerer), readers: kafka.NewReaderMetrics(o.Registerer)}
+	x := &Epochs{o: o, known: o.Known, metrics: ingest.NewOwnerMetrics(o.Registerer), readers: kafka.NewReaderMetrics(o.Registerer), counts: NewCountMetrics(o.Registerer)}
 	for i := range o.Known {
 		if x.isOpen(i) {
 			if err := x.begin(ctx, &o.Known[i]); err != nil {
@@ -132,7 +133,7 @@ func (x *Epochs) begin(ctx context.Context, e *topics.Epoch) (err error) {
 	counting, stop := context.WithCancel(context.Background())
 	l.stop = stop
 	l.counting.Go(func() { Cover(counting, l.owner, l.state, &l.epoch) })
-	l.counting.Go(func() { Count(counting, l.owner, l.state, &l.epoch, x.o.Most) })
+	l.counting.Go(func() { Count(counting, l.owner, l.state, &l.epoch, x.o.Limits, x.counts, x.o.Logger) })
 	x.mu.Lock()
 	x.lanes = append(x.lanes, l)
 	x.mu.Unlock()
