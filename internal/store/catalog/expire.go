@@ -22,8 +22,10 @@ func (c *Catalog) Expire(ctx context.Context, expired func(*Block) bool, grace t
 }
 
 func (c *Catalog) expire(ctx context.Context, expired func(*Block) bool) error {
-	c.commits.Lock()
-	defer c.commits.Unlock()
+	if err := c.commits.take(ctx); err != nil {
+		return fmt.Errorf("catalogue: %w", err)
+	}
+	defer c.commits.give()
 	var old, alone []string
 	var bytes int64
 	v := c.view.Load()

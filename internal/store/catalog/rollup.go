@@ -127,8 +127,10 @@ func (c *Catalog) unrolled(visible map[string]bool) map[UnrolledBlock]bool {
 
 // MarkUnrolled notes blocks of which no rollups are made, so that compaction does not read them again.
 func (c *Catalog) MarkUnrolled(ctx context.Context, blocks []UnrolledBlock) error {
-	c.commits.Lock()
-	defer c.commits.Unlock()
+	if err := c.commits.take(ctx); err != nil {
+		return fmt.Errorf("catalogue: %w", err)
+	}
+	defer c.commits.give()
 	v := c.view.Load()
 	blocks = slices.DeleteFunc(slices.Clone(blocks), func(x UnrolledBlock) bool { return !v.ids[x.Block] || v.unrolled[x] })
 	if len(blocks) == 0 {
@@ -145,8 +147,10 @@ func (c *Catalog) MarkUnrolled(ctx context.Context, blocks []UnrolledBlock) erro
 }
 
 func (c *Catalog) addRollups(ctx context.Context, base string, old []string, blocks []Block, alone []string) error {
-	c.commits.Lock()
-	defer c.commits.Unlock()
+	if err := c.commits.take(ctx); err != nil {
+		return fmt.Errorf("catalogue: %w", err)
+	}
+	defer c.commits.give()
 	blocks = completed(blocks)
 	var ids []string
 	for i := range blocks {

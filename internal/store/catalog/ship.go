@@ -122,8 +122,10 @@ func (c *Catalog) endUploads(ctx context.Context, blocks []Block) {
 
 // commitShip writes the record of a ship under the next free number. The objects must be complete.
 func (c *Catalog) commitShip(ctx context.Context, s *Ship) ([]Progress, error) {
-	c.commits.Lock()
-	defer c.commits.Unlock()
+	if err := c.commits.take(ctx); err != nil {
+		return nil, err
+	}
+	defer c.commits.give()
 	ctx, cancel := context.WithTimeout(ctx, commitWithin)
 	defer cancel()
 	c.attempts++
