@@ -35,16 +35,19 @@ type Options struct {
 
 // Log is a [remote.Log] over Kafka and the log of ships. It is safe for concurrent use.
 type Log struct {
-	o      Options
-	client *kafka.Asker
-	stop   context.CancelFunc
-	done   sync.WaitGroup
+	o       Options
+	client  *kafka.Asker
+	running context.Context // until Close
+	stop    context.CancelFunc
+	done    sync.WaitGroup
+	asking  sync.Mutex // held by the question of queries that is asked
 
 	mu     sync.Mutex
 	epochs []topics.Epoch
 	ends   map[partition]int64 // offsets after the last records
 	asked  time.Time           // when the question was sent that ends answers
 	failed error               // of the last question; nil: it was answered
+	next   *question           // of queries, which is not asked yet; nil: there is none
 }
 
 // partition is a partition of an epoch.
@@ -72,7 +75,7 @@ func Open(ctx context.Context, o Options) (*Log, error) {
 		o.Logger.Warn("cannot ask Kafka for the ends of partitions; queries are refused that depend on them", "err", err)
 	}
 	running, stop := context.WithCancel(context.Background())
-	l.stop = stop
+	l.running, l.stop = running, stop
 	l.every(running, o.EndsEvery, "the ends of partitions", l.ask)
 	l.every(running, o.ShipsEvery, "the log of ships", o.Catalog.Poll)
 	l.every(running, o.ListEvery, "the catalogue", o.Catalog.Refresh)
@@ -219,11 +222,8 @@ const endsFor = 2 * time.Second
 // them is refused.
 func (l *Log) Journals(ctx context.Context, fresh bool) ([]remote.Progress, error) {
 	if fresh {
-		if err := l.o.Catalog.Poll(ctx); err != nil {
-			return nil, fmt.Errorf("what the bucket covers: %w", err)
-		}
-		if err := l.ask(ctx); err != nil && ctx.Err() != nil {
-			return nil, ctx.Err()
+		if err := l.refresh(ctx); err != nil {
+			return nil, err
 		}
 	}
 	open := l.open()
