@@ -217,6 +217,12 @@ func TestEndOfTopic(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.ended.Store(true)
+	var gap *kafka.GapError
+	r.epochs[1].BeforeEnds[0] = 1
+	if _, err := Open(t.Context(), r.optionsOf(c, 1, 0)); !errors.As(err, &gap) || gap.From != 1 || gap.To != 1 {
+		t.Errorf("the bucket has more than the topic had at its end: got %v", err)
+	}
+	r.epochs[1].BeforeEnds[0] = 2
 	for range 2 {
 		if _, err := Open(t.Context(), deleted(r.optionsOf(c, 1, 0))); !errors.Is(err, ErrClosed) {
 			t.Errorf("the bucket has all of the topic: got %v", err)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -116,4 +117,61 @@ func deleteTopics(t *testing.T, broker *Broker, names ...string) {
 			return errors.Is(err, kafka.ErrNoTopic)
 		})
 	}
+}
+
+// The same, while everything fails that can. The command dies after it has sealed the old topic, and is run
+// again. A gateway sleeps from before that until the new topic has rows, and wakes with requests that it has
+// not appended. As soon as the command has ended, both ingesters are killed and one loses its disk, and then
+// the broker is. Senders repeat what is refused with 503. Every row is there once and in order.
+func testDoublingKilled(t *testing.T, broker *Broker) {
+	c := newCluster(t, broker, "killed", 2)
+	gateways := []*process{c.process(t, "gateway"), c.process(t, "gateway")}
+	ingesters := []*process{c.process(t, "ingest", "--ship-every", "20s"), c.process(t, "ingest", "--ship-every", "20s")}
+	queries := []*process{c.process(t, "query", "--ingesters", ingesters[0].addr+","+ingesters[1].addr)}
+	for _, p := range [][]*process{gateways, ingesters, queries} {
+		for _, p := range p {
+			p.start()
+		}
+	}
+	w := &writers{t: t, begin: time.Now().Add(-2 * time.Hour).Truncate(time.Second), repeated: true}
+	w.start(gateways, queries)
+	w.progress("the first writes")
+	topic, err := kafka.Describe(t.Context(), open(broker.Addr), "killed")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ends, err := kafka.Seal(t.Context(), open(broker.Addr), "killed", topic.ID, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "a refusal", func() bool { return w.again.Load() > 0 })
+	_ = gateways[1].cmd.Process.Signal(syscall.SIGSTOP)
+	time.Sleep(time.Second) // each writer has a request there that waits for the next topic
+	out, messages, code := shale(t, buildShale(t), append([]string{"kafka", "double", "killed-4"}, c.flags...)...)
+	if code != 0 {
+		t.Fatalf("exit code %d: %s%s", code, out, messages)
+	}
+	for i, p := range ingesters {
+		p.kill()
+		if i == 0 {
+			if err := os.RemoveAll(p.dir); err != nil {
+				t.Fatal(err)
+			}
+		}
+		p.launch()
+	}
+	_ = gateways[1].cmd.Process.Signal(syscall.SIGCONT)
+	w.progress("writes to the new topic")
+	broker.Kill()
+	broker.Restart()
+	w.progress("writes after the broker")
+	waitFor(t, "the new partitions", func() bool {
+		return readyOf(ingesters[0], "killed-4", "ready")+readyOf(ingesters[1], "killed-4", "ready") == 4
+	})
+	w.end(queries)
+	all, err := kafka.Offsets(t.Context(), open(broker.Addr), "killed", 0, 1)
+	if err != nil || all[0].End != ends[0] || all[1].End != ends[1] {
+		t.Errorf("the old topic ended at %v and has %v, %v", ends, all, err)
+	}
+	t.Logf("%d writes were refused and sent again, %d queries refused", w.again.Load(), w.refused.Load())
 }

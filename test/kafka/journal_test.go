@@ -58,6 +58,7 @@ func TestKafka(t *testing.T) {
 		{"GroupMoves", testGroupMoves},
 		{"Doubling", testDoubling},
 		{"SecondGroup", testSecondGroup},
+		{"DoublingKilled", testDoublingKilled},
 		{"LabelsAgain", testLabelsAgain},
 		{"SeriesLimit", testSeriesLimit},
 		{"CreationRate", testCreationRate},

@@ -108,19 +108,36 @@ type writers struct {
 	answered, refused, lastRefused atomic.Int64
 	// slowest is how long the slowest write took, in nanoseconds.
 	slowest atomic.Int64
+	// again counts writes that were refused and sent again, if the writers do that.
+	again    atomic.Int64
+	repeated bool
 }
 
 // startWriters starts writers that accept no refusal, and queries for what they have sent.
 func startWriters(t *testing.T, gateways, queries []*process, begin time.Time) *writers {
 	w := &writers{t: t, begin: begin}
+	w.start(gateways, queries)
+	return w
+}
+
+func (w *writers) start(gateways, queries []*process) {
+	t, begin := w.t, w.begin
 	for i := range w.acked {
 		w.running.Go(func() {
 			for k := int64(0); !w.stop.Load(); k++ {
 				w.tried[i].Store(k + 1)
 				began := time.Now()
-				if err := one(gateways[(int(k)+i)%len(gateways)], i, k, begin.Add(time.Duration(k)*time.Second)); err != nil {
-					t.Errorf("writer %d: %v", i, err)
-					return
+				for try := int(k) + i; ; try++ {
+					err := one(gateways[try%len(gateways)], i, k, begin.Add(time.Duration(k)*time.Second))
+					if err == nil {
+						break
+					}
+					if !w.repeated {
+						t.Errorf("writer %d: %v", i, err)
+						return
+					}
+					w.again.Add(1)
+					time.Sleep(100 * time.Millisecond)
 				}
 				w.acked[i].Store(k + 1)
 				if took := int64(time.Since(began)); took > w.slowest.Load() {
@@ -138,7 +155,6 @@ func startWriters(t *testing.T, gateways, queries []*process, begin time.Time) *
 			}
 		})
 	}
-	return w
 }
 
 // ask asks how many samples of a writer there are.

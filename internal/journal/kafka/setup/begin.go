@@ -17,6 +17,9 @@ func (p *place) begin(ctx context.Context, r *report, next topics.Epoch) error {
 	}
 	last := topics.Latest(p.epochs)
 	if last != nil && !next.BeforeLost {
+		if err := p.whole(ctx, last); err != nil {
+			return err
+		}
 		var err error
 		if next.BeforeEnds, err = kafka.Seal(ctx, p.connection, last.Topic, last.ID, last.Partitions); err != nil {
 			return err
@@ -31,4 +34,27 @@ func (p *place) begin(ctx context.Context, r *report, next topics.Epoch) error {
 	}
 	r.Epoch = next.Number
 	return p.print(r)
+}
+
+// whole returns an error if brokers have lost records that the bucket has: others may have taken their offsets,
+// and an end below what the bucket has would leave these out without a word.
+func (p *place) whole(ctx context.Context, e *topics.Epoch) error {
+	shipped, err := p.shipped(ctx, e)
+	if err != nil {
+		return err
+	}
+	partitions := make([]int32, e.Partitions)
+	for n := range partitions {
+		partitions[n] = int32(n)
+	}
+	has, err := kafka.Offsets(ctx, p.connection, e.Topic, partitions...)
+	if err != nil {
+		return err
+	}
+	for n, first := range shipped {
+		if end := has[int32(n)].End; end < first {
+			return fmt.Errorf("topic %s, partition %d ends before offset %d, and the bucket has records up to %d: brokers have lost records; see shale kafka check", e.Topic, n, end, first)
+		}
+	}
+	return nil
 }
