@@ -12,7 +12,7 @@ import (
 // lookAhead gives the head the labels in all records from an offset on. Rows before those records may belong
 // to them. A partition never goes on past rows whose labels it lacks, so that it cannot wait for them.
 func (p *Partition) lookAhead(ctx context.Context, from int64) error {
-	r, err := p.openReader(ctx, from, nil)
+	r, err := p.openReader(ctx, from, nil, nil)
 	if err != nil {
 		return err
 	}

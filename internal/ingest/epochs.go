@@ -76,6 +76,24 @@ func (p *Partition) end() (offset int64, ok bool) {
 	return p.o.End(p.epoch.Number, p.o.Partition)
 }
 
+// ended closes a partition if the bucket has all of it up to its end, and returns [ErrClosed] then. begin is
+// where it would go on.
+func (p *Partition) ended(ctx context.Context, begin uint64) error {
+	end, ended := p.end()
+	switch {
+	case !ended || p.gate.follows.Load() || begin < topics.Covered(end):
+		return nil
+	case begin > topics.Covered(end):
+		return &kafka.GapError{Topic: p.epoch.Topic, Partition: p.o.Partition, From: end, To: topics.Offset(begin) - 1,
+			Why: fmt.Sprintf("the partition ended at offset %d, and the bucket has records after it: brokers had lost those, and may have given their offsets to others", end)}
+	}
+	p.next.Store(end)
+	if err := p.close(ctx); err != nil { // the topic may be gone
+		return err
+	}
+	return fmt.Errorf("partition %d of epoch %d: %w", p.o.Partition, p.epoch.Number, ErrClosed)
+}
+
 // endLostAfter is how long brokers may say that the partition ends before its end: a new leader takes a
 // moment to know which records all replicas have.
 const endLostAfter = 30 * time.Second

@@ -97,6 +97,8 @@ type Partition struct {
 	unknown  []uint32
 	short    time.Time // since when brokers say less than the end; zero: they do not
 
+	leaders leaders
+
 	// overtaken ends, with the reason, when another life has shipped the partition.
 	overtaken context.Context
 	overtake  context.CancelCauseFunc
@@ -155,18 +157,13 @@ func Open(ctx context.Context, o Options) (_ *Partition, err error) {
 	// Nothing before its begin belongs to Shale, so it counts as covered.
 	begin := max(shipped.To, uint64(last.Begins[o.Partition]))
 	p.overtaken, p.overtake = context.WithCancelCause(context.Background())
-	p.shipper = ship.New(ship.Options{FS: o.Head.FS, Bucket: o.Bucket, Catalog: o.Catalog, InBucket: true, Life: o.Life, Stale: p.overtake})
+	p.shipper = ship.New(ship.Options{FS: o.Head.FS, Bucket: o.Bucket, Catalog: o.Catalog, InBucket: true, Life: o.Life, Stale: p.overtake, Leaders: p.leaders.of})
 	p.shipper.Resume(shipped)
 	p.gate = &gate{to: p.shipper}
 	p.gate.follows.Store(o.Ships != ShipsAlways)
 	p.moved = time.Now()
-	// The topic may be gone.
-	if end, ok := p.end(); ok && !p.gate.follows.Load() && begin >= topics.Covered(end) {
-		p.next.Store(end)
-		if err := p.close(ctx); err != nil {
-			return nil, err
-		}
-		return nil, fmt.Errorf("partition %d of epoch %d: %w", o.Partition, last.Number, ErrClosed)
+	if err := p.ended(ctx, begin); err != nil {
+		return nil, err
 	}
 
 	// The rows of an older head are in the bucket or in Kafka, and which of them is not known.
@@ -189,7 +186,7 @@ func Open(ctx context.Context, o Options) (_ *Partition, err error) {
 		err = p.lookAhead(ctx, topics.Offset(begin))
 	}
 	if err == nil {
-		p.reader, err = p.openReader(ctx, topics.Offset(begin), o.Metrics)
+		p.reader, err = p.openReader(ctx, topics.Offset(begin), leaderOf(&shipped, begin), o.Metrics)
 	}
 	if err != nil {
 		err = errors.Join(err, p.head.Close())
@@ -202,9 +199,9 @@ func Open(ctx context.Context, o Options) (_ *Partition, err error) {
 	return p, nil
 }
 
-func (p *Partition) openReader(ctx context.Context, from int64, metrics *kafka.ReaderMetrics) (reader, error) {
+func (p *Partition) openReader(ctx context.Context, from int64, leader *int32, metrics *kafka.ReaderMetrics) (reader, error) {
 	return p.o.open(ctx, kafka.ReaderOptions{
-		Connection: p.o.Connection, Topic: p.epoch.Topic, TopicID: p.epoch.ID, Partition: p.o.Partition, From: from, MaxBytes: p.o.ReadBytes, Metrics: metrics,
+		Connection: p.o.Connection, Topic: p.epoch.Topic, TopicID: p.epoch.ID, Partition: p.o.Partition, From: from, FromEpoch: leader, MaxBytes: p.o.ReadBytes, Metrics: metrics,
 	})
 }
 
@@ -367,6 +364,7 @@ func (p *Partition) read(ctx context.Context) error {
 			if end, ok := p.end(); ok && r.Offset >= end {
 				return errEnd // what a topic takes after its end belongs to no one
 			}
+			p.leaders.note(topics.Sequence(r.Offset), r.LeaderEpoch)
 			return p.apply(ctx, r)
 		})
 		p.next.Store(p.reader.Next())

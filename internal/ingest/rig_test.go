@@ -31,6 +31,7 @@ type topicLog struct {
 	mu      sync.Mutex
 	records [][][]byte // of each partition
 	changed chan struct{}
+	leader  int32 // of all records
 }
 
 func newTopicLog(partitions int) *topicLog {
@@ -92,7 +93,7 @@ func (r *logReader) Read(ctx context.Context, fn func(*kafka.Record) error) erro
 		if err := journal.DecodeBatch(record, &r.batch); err != nil {
 			return err
 		}
-		if err := fn(&kafka.Record{Offset: r.next, Batch: &r.batch}); err != nil {
+		if err := fn(&kafka.Record{Offset: r.next, LeaderEpoch: r.l.leader, Batch: &r.batch}); err != nil {
 			return err
 		}
 		r.next++

@@ -41,6 +41,7 @@ func TestKafka(t *testing.T) {
 		{"KillBroker", testKillBroker},
 		{"RetentionGap", testRetentionGap},
 		{"PowerCut", testPowerCut},
+		{"Overwritten", testOverwritten},
 		{"Away", testAway},
 		{"Poison", testPoison},
 		{"Damage", testDamage},

@@ -4,9 +4,13 @@ package kafka
 
 import (
 	"errors"
+	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/shaledb/shale/internal/journal/kafka"
 	"github.com/shaledb/shale/internal/model"
@@ -104,4 +108,61 @@ func testAway(t *testing.T, broker *Broker) {
 	t.Log(err)
 	broker.Restart()
 	waitFor(t, "an answer", func() bool { return read() == nil })
+}
+
+// A power cut takes the end of a partition that is in the bucket already, and new records take its offsets.
+// The ingester refuses to go on, and names them, until an operator gives them up. All others are there.
+func testOverwritten(t *testing.T, broker *Broker) {
+	c := newCluster(t, broker, "overwritten", 1)
+	gateway, ingester := c.process(t, "gateway"), c.process(t, "ingest", "--kafka.partitions", "0", "--ship-every", "1s")
+	gateway.start()
+	ingester.start()
+	const series = 3
+	begin := time.Now().Add(-time.Hour).Truncate(time.Second)
+	push := func(round int) { pushRound(gateway, begin.Add(time.Duration(round)*time.Second), round, series) }
+	push(0)
+	file := filepath.Join(broker.Logs(), "overwritten-0", "00000000000000000000.log")
+	cut, err := os.Stat(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := endOf(t, broker, "overwritten")
+	push(1)
+	shipped := endOf(t, broker, "overwritten")
+	waitFor(t, "a ship", func() bool {
+		return metric(ingester, "shale_partition_covered_offset", `partition="0",topic="overwritten"`) == fmt.Sprint(" ", shipped)
+	})
+	ingester.stop()
+	gateway.stop()
+	broker.Kill()
+	if err := os.Truncate(file, cut.Size()); err != nil {
+		t.Fatal(err)
+	}
+	broker.Restart()
+	gateway.start()
+	push(50) // takes the offsets of the second round
+	for n := 51; endOf(t, broker, "overwritten") < shipped; n++ {
+		push(n)
+	}
+	push(2)
+	ingester.launch()
+	gap := fmt.Sprintf("offsets %d to %d", kept, shipped-1)
+	ingester.waitFor("the gap", func(status int, body string) bool {
+		return status == http.StatusServiceUnavailable && strings.Contains(body, "topic overwritten, partition 0") && strings.Contains(body, gap)
+	})
+	_, body := ingester.get("/ready")
+	t.Log(body)
+	accept := func(code int, says, lost string) {
+		t.Helper()
+		out, messages, got := shale(t, buildShale(t), append([]string{"kafka", "accept-loss", lost}, c.flags...)...)
+		if got != code || !strings.Contains(out+messages, says) {
+			t.Fatalf("accept-loss %s: exit code %d and %q, expected %d and %q", lost, got, out+messages, code, says)
+		}
+	}
+	accept(1, fmt.Sprintf("give up these, 0:%d-%d", kept, shipped-1), fmt.Sprintf("0:%d", shipped))
+	accept(0, "are given up", fmt.Sprintf("0:%d-%d", kept, shipped-1))
+	ingester.waitFor("the way on", func(status int, _ string) bool { return status == http.StatusOK })
+	gateway.stop()
+	ingester.stop()
+	compareWithServer(t, c.bucket, begin, 3, series)
 }

@@ -43,36 +43,22 @@ type Options struct {
 // Deletions makes deletions, and tells queries of them. It is safe for concurrent use.
 type Deletions struct {
 	o   Options
-	one turn // held while a deletion is made: each counts the others
+	one model.Turn // held while a deletion is made: each counts the others
 
 	made *prometheus.CounterVec
 
-	asks turn // held while the bucket is asked, so that one query asks for all
+	asks model.Turn // held while the bucket is asked, so that one query asks for all
 	// polled is when the last question began, and wall the same by the wall clock: the monotonic clock stops
 	// while the machine sleeps.
 	polled, wall time.Time
 }
-
-// turn is a lock. Waiting for it ends with a context.
-type turn chan struct{}
-
-func (t turn) take(ctx context.Context) error {
-	select {
-	case t <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-func (t turn) give() { <-t }
 
 // New returns Deletions.
 func New(o Options) *Deletions {
 	if o.Settle <= 0 {
 		o.Settle = time.Second
 	}
-	return &Deletions{o: o, one: make(turn, 1), asks: make(turn, 1), made: promauto.With(o.Registerer).NewCounterVec(prometheus.CounterOpts{
+	return &Deletions{o: o, one: model.NewTurn(), asks: model.NewTurn(), made: promauto.With(o.Registerer).NewCounterVec(prometheus.CounterOpts{
 		Name: "shale_deletions_made_total", Help: "Deletions that this process was told to make while roles run apart, by result: done or failed.",
 	}, []string{"result"})}
 }
@@ -114,10 +100,10 @@ func (d *Deletions) commit(ctx context.Context, x deletion.Deletion) error {
 	if err != nil {
 		return err
 	}
-	if err := d.one.take(ctx); err != nil {
+	if err := d.one.Take(ctx); err != nil {
 		return fmt.Errorf("%w: waiting for another deletion: %w", model.ErrTransient, err)
 	}
-	defer d.one.give()
+	defer d.one.Give()
 	if err := d.room(x.Tenant); err != nil {
 		return err
 	}
@@ -180,10 +166,10 @@ var (
 // Cancel shows the rows of a deletion again. Once rows may have been dropped, that takes force, and shows
 // those that are left. Other processes notice within the time in which they list the catalogue.
 func (d *Deletions) Cancel(ctx context.Context, tenant, request string, s model.Signal, force bool) error {
-	if err := d.one.take(ctx); err != nil {
+	if err := d.one.Take(ctx); err != nil {
 		return fmt.Errorf("%w: waiting for another deletion: %w", model.ErrTransient, err)
 	}
-	defer d.one.give()
+	defer d.one.Give()
 	if err := d.o.Catalog.Refresh(ctx); err != nil {
 		return err
 	}
@@ -233,10 +219,10 @@ func (d *Deletions) look(ctx context.Context) error {
 	if d.o.Most == 0 {
 		return nil
 	}
-	if err := d.asks.take(ctx); err != nil {
+	if err := d.asks.Take(ctx); err != nil {
 		return err
 	}
-	defer d.asks.give()
+	defer d.asks.Give()
 	began := time.Now()
 	wall := began.Round(0)
 	if since := wall.Sub(d.wall); began.Sub(d.polled) < d.o.Settle && since >= 0 && since < d.o.Settle {

@@ -81,20 +81,6 @@ func (a *epochLog) Append(ctx context.Context, b *model.Batch) error {
 	}
 }
 
-// turn is a lock. Waiting for it ends with a context.
-type turn chan struct{}
-
-func (t turn) take(ctx context.Context) error {
-	select {
-	case t <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("%w: %w", model.ErrTransient, ctx.Err())
-	}
-}
-
-func (t turn) give() { <-t }
-
 const (
 	// awaitTime is how long a batch waits for the topic after a sealed one. The command that seals it records
 	// the next one a moment later.
@@ -122,10 +108,10 @@ func (g *Gateway) await(ctx context.Context, than *lane) error {
 // next goes on with the next epoch if there is one, and reports whether another lane than this one takes
 // batches now.
 func (g *Gateway) next(ctx context.Context, than *lane) (changed bool, err error) {
-	if err := g.follow.take(ctx); err != nil {
+	if err := g.follow.Take(ctx); err != nil {
 		return g.now.Load() != than, err
 	}
-	defer g.follow.give()
+	defer g.follow.Give()
 	if g.now.Load() != than {
 		return true, nil
 	}

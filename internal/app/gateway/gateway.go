@@ -75,7 +75,7 @@ type Gateway struct {
 	metrics   *kafka.ProducerMetrics
 
 	now     atomic.Pointer[lane]
-	follow  turn // held while the next epoch is looked for; guards asked
+	follow  model.Turn // held while the next epoch is looked for; guards asked
 	asked   time.Time
 	running context.Context
 	stop    context.CancelFunc
@@ -90,7 +90,7 @@ func Open(ctx context.Context, o Options) (_ *Gateway, err error) {
 	if err := o.Limits.Check(); err != nil {
 		return nil, err
 	}
-	g := &Gateway{o: o, metrics: kafka.NewProducerMetrics(o.Registerer), follow: make(turn, 1)}
+	g := &Gateway{o: o, metrics: kafka.NewProducerMetrics(o.Registerer), follow: model.NewTurn()}
 	if g.pairs, err = g.openPairs(ctx); err != nil {
 		return nil, err
 	}

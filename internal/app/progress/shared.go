@@ -37,7 +37,7 @@ func (l *Log) answer(q *question) {
 	l.asking.Lock()
 	defer l.asking.Unlock()
 	l.mu.Lock()
-	l.next = nil // who comes from here on asks again
+	l.next = nil // queries that come from here on ask again
 	l.mu.Unlock()
 	ctx, cancel := context.WithTimeout(l.running, l.o.Ask)
 	defer cancel()

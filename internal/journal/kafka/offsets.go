@@ -112,6 +112,17 @@ func offsetsAt(ctx context.Context, cl *kgo.Client, topic string, partitions []i
 	return found, nil
 }
 
+// LeaderEnd returns the offset after the last record that a leader of a partition, or one before it, has
+// taken; negative: brokers know nothing of that leader.
+func LeaderEnd(ctx context.Context, c Connection, topic string, partition, epoch int32) (int64, error) {
+	cl, err := c.client()
+	if err != nil {
+		return 0, err
+	}
+	defer cl.Close()
+	return epochEnd(ctx, cl, topic, partition, epoch, -1)
+}
+
 // epochEnd returns the offset after the last record that a leader of a partition, or one before it, has
 // taken; negative: brokers know nothing of that leader. now is the present leader, which alone answers; -1:
 // whichever it is.

@@ -58,7 +58,7 @@ type Catalog struct {
 	// boot names this catalogue in the attempts of its ships.
 	boot string
 	// commits is held while the bucket is changed, so that order numbers become visible in their order.
-	commits  turn
+	commits  model.Turn
 	attempts int // guarded by commits
 	// collecting is held while garbage is deleted. That may take long, and commits need not wait for it.
 	collecting sync.Mutex
@@ -139,7 +139,7 @@ func Open(ctx context.Context, b bucket.Bucket, o Options) (*Catalog, error) {
 		changed: o.Changed, changes: o.Changes, b: b, memory: o.Memory, describe: o.Describe, filters: o.Filters, now: o.Now, log: o.Logger, records: map[string]*commit{}, holder: map[string]*commit{}, doubled: map[string]bool{},
 		uploading: map[string]int{}, gone: map[string]bool{}, deleting: map[string]chan struct{}{}, markers: map[string][]string{},
 		claims: map[string]map[string]time.Time{}, strays: map[string]Block{}, lost: map[string]bool{}, damaged: map[string]bool{}, copied: map[string]bool{},
-		names: map[string]string{}, covered: map[journal]*commit{}, boot: nonce(), commits: make(turn, 1),
+		names: map[string]string{}, covered: map[journal]*commit{}, boot: nonce(), commits: model.NewTurn(),
 	}
 	c.metrics = newMetrics(o.Registerer, c)
 	c.publish()

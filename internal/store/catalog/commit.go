@@ -18,10 +18,10 @@ var ErrReplaced = errors.New("an input was replaced in the meantime")
 // complete. blocks is empty if all rows were deleted. On [ErrReplaced] nothing has changed. After an error of
 // class transient the change may have happened or not; Refresh shows which.
 func (c *Catalog) Replace(ctx context.Context, inputs []string, blocks []Block) error {
-	if err := c.commits.take(ctx); err != nil {
+	if err := c.commits.Take(ctx); err != nil {
 		return fmt.Errorf("catalogue: merge: %w", err)
 	}
-	defer c.commits.give()
+	defer c.commits.Give()
 	ids := make([]string, 0, len(blocks))
 	blocks = completed(blocks)
 	for i := range blocks {

@@ -14,6 +14,9 @@ type Coverage struct {
 	Appended int64
 	// Closed says that no batch will follow. Then no later ship of the journal is accepted.
 	Closed bool
+	// Leaders says which leader of a partition had taken the record To: its number, from 1. 0: unknown, or the
+	// journal has no leaders. Whoever goes on can ask whether that record is still there.
+	Leaders uint64
 }
 
 // Skip is a range of a journal that cannot be read, and that an operator has decided to do without.

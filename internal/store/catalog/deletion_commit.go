@@ -25,10 +25,10 @@ func (c *Catalog) Delete(ctx context.Context, d Deletion) (Deletion, error) {
 	if err := d.Compile(c.filters); err != nil {
 		return d, fmt.Errorf("catalogue: delete: %w", err)
 	}
-	if err := c.commits.take(ctx); err != nil {
+	if err := c.commits.Take(ctx); err != nil {
 		return d, fmt.Errorf("catalogue: delete: %w", err)
 	}
-	defer c.commits.give()
+	defer c.commits.Give()
 	// A generation must not be assigned twice, even if its record has been collected: blocks refer to it as
 	// applied. The greatest is never collected, so that a refresh shows it.
 	if err := c.Refresh(ctx); err != nil {
@@ -95,10 +95,10 @@ func (c *Catalog) Requested(tenant, id string) bool { return c.requested(tenant,
 // request that is not known, or was cancelled before, is not an error. The caller decides whether the
 // deletion may still be cancelled.
 func (c *Catalog) CancelDeletion(ctx context.Context, tenant, request string) error {
-	if err := c.commits.take(ctx); err != nil {
+	if err := c.commits.Take(ctx); err != nil {
 		return fmt.Errorf("catalogue: cancel a deletion: %w", err)
 	}
-	defer c.commits.give()
+	defer c.commits.Give()
 	d := c.requested(tenant, request)
 	if d == nil {
 		if err := c.Refresh(ctx); err != nil {
@@ -124,10 +124,10 @@ func (c *Catalog) CancelDeletion(ctx context.Context, tenant, request string) er
 // tenants and times say that it might. Then readers need not look for such rows, and the deletions can be
 // collected.
 func (c *Catalog) MarkClean(ctx context.Context, blocks []CleanBlock) error {
-	if err := c.commits.take(ctx); err != nil {
+	if err := c.commits.Take(ctx); err != nil {
 		return fmt.Errorf("catalogue: mark clean blocks: %w", err)
 	}
-	defer c.commits.give()
+	defer c.commits.Give()
 	v := c.view.Load()
 	blocks = slices.DeleteFunc(slices.Clone(blocks), func(x CleanBlock) bool { return !v.ids[x.Block] })
 	if len(blocks) == 0 {

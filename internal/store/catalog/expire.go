@@ -22,10 +22,10 @@ func (c *Catalog) Expire(ctx context.Context, expired func(*Block) bool, grace t
 }
 
 func (c *Catalog) expire(ctx context.Context, expired func(*Block) bool) error {
-	if err := c.commits.take(ctx); err != nil {
+	if err := c.commits.Take(ctx); err != nil {
 		return fmt.Errorf("catalogue: %w", err)
 	}
-	defer c.commits.give()
+	defer c.commits.Give()
 	var old, alone []string
 	var bytes int64
 	v := c.view.Load()

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/shaledb/shale/internal/bucket"
 	"github.com/shaledb/shale/internal/model"
@@ -11,13 +12,14 @@ import (
 	"github.com/shaledb/shale/internal/store/catalog/entry"
 )
 
-// recordVersion is written into every record but those about rollups, which have rollupVersion: programs that
-// do not know rollups must refuse them. Records of blocks without rollups came later, and have
-// unrolledVersion. Records of any other version are refused.
+// recordVersion is written into every record but ships with leaders, which have leadersVersion, and those
+// about rollups, which have rollupVersion: programs that do not know rollups must refuse them. Records of
+// blocks without rollups came later, and have unrolledVersion. Records of any other version are refused.
 const (
 	recordVersion   = 2
 	rollupVersion   = 3
 	unrolledVersion = 4
+	leadersVersion  = 5
 )
 
 const maxNumber = entry.MaxNumber
@@ -51,6 +53,7 @@ type coverageEntry struct {
 	To       uint64 `json:"to"`
 	Appended int64  `json:"appended"`
 	Closed   bool   `json:"closed"`
+	Leaders  uint64 `json:"leaders,omitempty"`
 }
 
 type skipEntry struct {
@@ -112,6 +115,8 @@ func (c *commit) version() int {
 		return unrolledVersion
 	case c.ofRollups():
 		return rollupVersion
+	case slices.ContainsFunc(c.covered, func(v Coverage) bool { return v.Leaders > 0 }):
+		return leadersVersion
 	}
 	return recordVersion
 }
@@ -119,7 +124,7 @@ func (c *commit) version() int {
 // parseRecord reads a record and checks that it belongs to its name.
 func parseRecord(name string, data []byte) (*commit, error) {
 	var r record
-	if err := checksum.Parse(name, data, recordVersion, &r, rollupVersion, unrolledVersion); err != nil {
+	if err := checksum.Parse(name, data, recordVersion, &r, rollupVersion, unrolledVersion, leadersVersion); err != nil {
 		return nil, err
 	}
 	c, err := r.commit()
@@ -159,8 +164,11 @@ func (r *record) commit() (*commit, error) {
 			return nil, fmt.Errorf("the record replaces %q, which is not a valid name or is its own block", id)
 		}
 	}
-	if r.Version != c.version() || len(r.Unrolled) > 0 && others > 0 {
-		return nil, fmt.Errorf("version %d does not fit what the record says about rollups", r.Version)
+	if err := r.addShip(c); err != nil {
+		return nil, err
 	}
-	return c, r.addShip(c)
+	if r.Version != c.version() || len(r.Unrolled) > 0 && others > 0 {
+		return nil, fmt.Errorf("version %d does not fit what the record says about rollups or leaders", r.Version)
+	}
+	return c, nil
 }

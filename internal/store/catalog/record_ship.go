@@ -3,24 +3,12 @@ package catalog
 import (
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
+
+	"github.com/shaledb/shale/internal/store/catalog/entry"
 )
 
-const shipPrefix = "ship-"
-
-// shipID names the record of a ship. The name depends on the number alone, so that exactly one of several
-// concurrent writers succeeds.
-func shipID(n uint64) string { return fmt.Sprintf("%s%016d", shipPrefix, n) }
-
-// shipNumber returns the number of a ship, 0 if the id is that of another record.
-func shipNumber(id string) uint64 {
-	n, err := strconv.ParseUint(strings.TrimPrefix(id, shipPrefix), 10, 64)
-	if err != nil || n > maxNumber || shipID(n) != id {
-		return 0
-	}
-	return n
-}
+var shipPrefix, shipID, shipNumber = entry.ShipPrefix, entry.ShipID, entry.ShipNumber
 
 // addShip validates what only ships have, and adds it to a record.
 func (r *record) addShip(c *commit) error {

@@ -127,10 +127,10 @@ func (c *Catalog) unrolled(visible map[string]bool) map[UnrolledBlock]bool {
 
 // MarkUnrolled notes blocks of which no rollups are made, so that compaction does not read them again.
 func (c *Catalog) MarkUnrolled(ctx context.Context, blocks []UnrolledBlock) error {
-	if err := c.commits.take(ctx); err != nil {
+	if err := c.commits.Take(ctx); err != nil {
 		return fmt.Errorf("catalogue: %w", err)
 	}
-	defer c.commits.give()
+	defer c.commits.Give()
 	v := c.view.Load()
 	blocks = slices.DeleteFunc(slices.Clone(blocks), func(x UnrolledBlock) bool { return !v.ids[x.Block] || v.unrolled[x] })
 	if len(blocks) == 0 {
@@ -147,10 +147,10 @@ func (c *Catalog) MarkUnrolled(ctx context.Context, blocks []UnrolledBlock) erro
 }
 
 func (c *Catalog) addRollups(ctx context.Context, base string, old []string, blocks []Block, alone []string) error {
-	if err := c.commits.take(ctx); err != nil {
+	if err := c.commits.Take(ctx); err != nil {
 		return fmt.Errorf("catalogue: %w", err)
 	}
-	defer c.commits.give()
+	defer c.commits.Give()
 	blocks = completed(blocks)
 	var ids []string
 	for i := range blocks {

@@ -122,10 +122,10 @@ func (c *Catalog) endUploads(ctx context.Context, blocks []Block) {
 
 // commitShip writes the record of a ship under the next free number. The objects must be complete.
 func (c *Catalog) commitShip(ctx context.Context, s *Ship) ([]Progress, error) {
-	if err := c.commits.take(ctx); err != nil {
+	if err := c.commits.Take(ctx); err != nil {
 		return nil, err
 	}
-	defer c.commits.give()
+	defer c.commits.Give()
 	ctx, cancel := context.WithTimeout(ctx, commitWithin)
 	defer cancel()
 	c.attempts++
@@ -200,7 +200,10 @@ func (c *Catalog) nextShip(s *Ship, attempt string) (*commit, []Progress, error)
 		}
 		v.From = last.To + 1
 		v.To, v.Appended = max(v.To, last.To), max(v.Appended, last.Appended)
-		advances = advances || v.To > last.To || v.Closed && !last.Closed
+		if v.To == last.To && v.Leaders == 0 {
+			v.Leaders = last.Leaders // nothing is added
+		}
+		advances = advances || v.To > last.To || v.Closed && !last.Closed || v.To == last.To && v.Leaders != last.Leaders
 		if last.Closed {
 			v.Closed, closed = true, fmt.Sprintf("%s/%d", v.Node, v.Epoch)
 		}

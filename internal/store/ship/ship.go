@@ -34,6 +34,9 @@ type Options struct {
 	// shipped the journal, this one ships no more. Empty: the folder outlives the process, and is its only
 	// holder.
 	Life string
+	// Leaders returns the number of the leader that had taken a record, as [catalog.Coverage] has it; nil: there
+	// are no leaders.
+	Leaders func(seq uint64) uint64
 	// Stale is told once why a life ships no more; nil: it is not told.
 	Stale func(error)
 }
@@ -58,6 +61,9 @@ func New(o Options) *Shipper {
 	}
 	if o.Fresh == nil {
 		o.Fresh = func(context.Context, *catalog.Block, io.ReaderAt) {}
+	}
+	if o.Leaders == nil {
+		o.Leaders = func(uint64) uint64 { return 0 }
 	}
 	if o.Stale == nil {
 		o.Stale = func(error) {}
@@ -114,6 +120,10 @@ func (s *Shipper) Ship(ctx context.Context, ship *head.Ship) error {
 	next := catalog.Ship{
 		Covered: []catalog.Coverage{{Node: ship.Node, Epoch: ship.Epoch, From: at.To + 1, To: to, Appended: appended}},
 		Life:    s.o.Life, After: at.Ship,
+	}
+	next.Covered[0].Leaders = at.Leaders
+	if to > at.To {
+		next.Covered[0].Leaders = s.o.Leaders(to)
 	}
 	blocks := make(map[string]*head.Block, len(ship.Blocks))
 	for i := range ship.Blocks {

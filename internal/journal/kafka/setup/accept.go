@@ -35,6 +35,10 @@ After retention has deleted records that were not in the bucket, name all of the
     shale kafka accept-loss 3:100-250 --config shale.yaml --dry-run
     shale kafka accept-loss 3:100-250 --config shale.yaml
 
+After brokers have lost records that the bucket has, as in a power cut, others have their offsets. These are given up:
+
+    shale kafka accept-loss 3:90-120 --config shale.yaml
+
 Of records that Kafka has, one is given up at a time, such as one that cannot be read:
 
     shale kafka accept-loss 3:4711 --config shale.yaml
@@ -105,6 +109,15 @@ func (c *AcceptLoss) Run(ctx context.Context, k *kong.Context, environ []string,
 		return err
 	}
 	at := cat.Progress(topics.Node(l.Partition), e.Number)
+	if taken, err := l.overwritten(ctx, p, e, &at, has[l.Partition]); err != nil || taken {
+		if err == nil && !c.DryRun {
+			err = l.overwrite(ctx, p, cat, e, at)
+		}
+		if err != nil {
+			return err
+		}
+		return l.print(p)
+	}
 	if err := l.check(has[l.Partition], max(topics.Offset(at.To), e.Begins[l.Partition])); err != nil {
 		return err
 	}
