@@ -76,22 +76,59 @@ func (p *Partition) end() (offset int64, ok bool) {
 	return p.o.End(p.epoch.Number, p.o.Partition)
 }
 
-// ended closes a partition if the bucket has all of it up to its end, and returns [ErrClosed] then. begin is
-// where it would go on.
+// ended closes a partition if the bucket has all of it, and returns [ErrClosed] then. begin is where it would
+// go on.
 func (p *Partition) ended(ctx context.Context, begin uint64) error {
-	end, ended := p.end()
-	switch {
-	case !ended || p.gate.follows.Load() || begin < topics.Covered(end):
+	if end, ended := p.end(); !ended || p.gate.follows.Load() || begin < topics.Covered(end) {
 		return nil
-	case begin > topics.Covered(end):
-		return &kafka.GapError{Topic: p.epoch.Topic, Partition: p.o.Partition, From: end, To: topics.Offset(begin) - 1,
-			Why: fmt.Sprintf("the partition ended at offset %d, and the bucket has records after it: brokers had lost those, and may have given their offsets to others", end)}
 	}
-	p.next.Store(end)
-	if err := p.close(ctx); err != nil { // the topic may be gone
+	p.next.Store(topics.Offset(begin))
+	if err := p.close(ctx); err != nil {
+		if errors.Is(err, errLonger) {
+			return nil
+		}
 		return err
 	}
 	return fmt.Errorf("partition %d of epoch %d: %w", p.o.Partition, p.epoch.Number, ErrClosed)
+}
+
+// errLonger says that a topic has taken records since its end was recorded. It is of class transient.
+var errLonger = fmt.Errorf("%w: the topic has taken records after its recorded end, which are read first", model.ErrTransient)
+
+// atEnd returns nil if the partition has been read up to its end, and [errLonger] if records follow.
+//
+// The recorded end alone does not tell. A broker may have held up a record for longer than the command that
+// sealed the topic has waited, or somebody has let the topic take records for a while. Such a record is
+// acknowledged. So the leader is asked again.
+func (p *Partition) atEnd(ctx context.Context) error {
+	end, ok := p.end()
+	next := p.Next()
+	if !ok || next < end {
+		return fmt.Errorf("BUG: %w: partition %d is not at its end", model.ErrInvalid, p.o.Partition)
+	}
+	now, err := p.o.sealedEnd(ctx, next, p.leaderBefore(next))
+	switch {
+	case errors.Is(err, kafka.ErrNoTopic): // what it may have taken is gone as well
+		return nil
+	case err != nil:
+		return err
+	case now > next:
+		return errLonger
+	case now < next && next > end: // it ended earlier when it was sealed, too
+		return &kafka.GapError{Topic: p.epoch.Topic, Partition: p.o.Partition, From: end, To: next - 1,
+			Why: fmt.Sprintf("the partition ended at offset %d when another topic followed, and the bucket has records after it: brokers had lost those, and may have given their offsets to others", end)}
+	}
+	return nil
+}
+
+// leaderBefore returns the leader that had taken the record before an offset; nil: it is not known.
+func (p *Partition) leaderBefore(next int64) *int32 {
+	if n := p.leaders.of(topics.Covered(next)); n > 0 {
+		epoch := int32(n - 1)
+		return &epoch
+	}
+	at := p.o.Catalog.Progress(p.node, p.epoch.Number)
+	return leaderOf(&at, topics.Covered(next))
 }
 
 // endLostAfter is how long brokers may say that the partition ends before its end: a new leader takes a
@@ -116,16 +153,16 @@ func (p *Partition) lostEnd() error {
 		Why: fmt.Sprintf("the partition ended at offset %d when another topic followed, and ends before it now: brokers have lost records", end)}
 }
 
-// close records that the bucket has all records of the partition and that none will follow. All are shipped.
+// close records that the bucket has all records of the partition and that none will follow. All that were
+// read are shipped.
 func (p *Partition) close(ctx context.Context) error {
-	end, ok := p.end()
-	if !ok || p.Next() < end {
-		return fmt.Errorf("BUG: %w: partition %d is not at its end", model.ErrInvalid, p.o.Partition)
+	if err := p.atEnd(ctx); err != nil {
+		return err
 	}
 	if p.gate.shut.Load() {
 		return fmt.Errorf("%w: the partition is not this process's", model.ErrTransient)
 	}
-	return p.shipper.Close(ctx, p.node, p.epoch.Number, topics.Covered(end))
+	return p.shipper.Close(ctx, p.node, p.epoch.Number, topics.Covered(p.Next()))
 }
 
 // CheckPartitions returns an error of class invalid unless an epoch has all of the partitions.

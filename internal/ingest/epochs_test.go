@@ -191,6 +191,7 @@ func TestEndOfTopic(t *testing.T) {
 	gone := errors.New("the topic is gone")
 	deleted := func(o Options) Options {
 		o.open = func(context.Context, kafka.ReaderOptions) (reader, error) { return nil, gone }
+		o.sealedEnd = func(context.Context, int64, *int32) (int64, error) { return 0, kafka.ErrNoTopic }
 		return o
 	}
 	r.log.append(0, sample("t", 0, 1, 1, 1), true)
@@ -219,7 +220,9 @@ func TestEndOfTopic(t *testing.T) {
 	r.ended.Store(true)
 	var gap *kafka.GapError
 	r.epochs[1].BeforeEnds[0] = 1
-	if _, err := Open(t.Context(), r.optionsOf(c, 1, 0)); !errors.As(err, &gap) || gap.From != 1 || gap.To != 1 {
+	lost := r.optionsOf(c, 1, 0)
+	lost.sealedEnd = func(context.Context, int64, *int32) (int64, error) { return 1, nil }
+	if _, err := Open(t.Context(), lost); !errors.As(err, &gap) || gap.From != 1 || gap.To != 1 {
 		t.Errorf("the bucket has more than the topic had at its end: got %v", err)
 	}
 	r.epochs[1].BeforeEnds[0] = 2
@@ -278,4 +281,81 @@ func TestOwnerOfTwoEpochs(t *testing.T) {
 	}
 	old.Release(t.Context(), 0)
 	r.waitFor("the old partition to go", func() bool { return state(old, 0) == "" })
+}
+
+// TestAfterTheEnd: a broker has acknowledged a record after the end that the next epoch records, since it had
+// compared the size of the record before. The partition is closed with the record, whether it comes before
+// the partition is opened, while it runs, during its last ship, or before the end was known. While the leader
+// cannot be asked, the partition is not closed.
+func TestAfterTheEnd(t *testing.T) {
+	a, b := sample("t", 0, 1, 1e9, 1), sample("t", 0, 1, 2e9, 2)
+	for _, comes := range []string{"before it opens", "while it runs", "during the last ship", "before the end is known"} {
+		t.Run(comes, func(t *testing.T) {
+			r := newTwoEpochs(t)
+			c := r.catalog()
+			want := worldtest.Content{}
+			want.Push(a)
+			want.Push(b)
+			late := sync.OnceFunc(func() { r.log.append(0, b, true) })
+			r.log.append(0, a, true)
+			r.epochs[1].BeforeEnds = []int64{1}
+			o := r.optionsOf(c, 1, 0)
+			asked := 0
+			o.sealedEnd = func(context.Context, int64, *int32) (int64, error) {
+				if asked++; asked == 1 {
+					return 0, model.ErrTransient
+				}
+				end := r.log.end(0)
+				if comes == "during the last ship" { // it comes right after the question
+					late()
+				}
+				return end, nil
+			}
+			switch comes {
+			case "before it opens":
+				late()
+				r.ended.Store(true)
+			case "while it runs":
+				r.ended.Store(true)
+				time.AfterFunc(20*time.Millisecond, late)
+				o.sealedEnd = func(context.Context, int64, *int32) (int64, error) {
+					late()
+					return r.log.end(0), nil
+				}
+			case "during the last ship":
+				r.ended.Store(true)
+			case "before the end is known":
+				late()
+				p := r.open(r.optionsOf(c, 1, 0))
+				stop := r.running(p)
+				r.waitFor("a ship after the end", func() bool { return p.Shipped() == 2 })
+				if err := errors.Join(stop(), p.Close()); err != nil {
+					t.Fatal(err)
+				}
+				r.ended.Store(true)
+				if _, err := Open(t.Context(), o); !errors.Is(err, model.ErrTransient) {
+					t.Errorf("the leader cannot be asked: got %v", err)
+				}
+			}
+			var err error
+			for lives := 0; !errors.Is(err, ErrClosed); lives++ {
+				if c.Covered(topics.Node(0), 1).Closed || lives == 5 {
+					t.Fatalf("%d lives, and the last ended with %v", lives, err)
+				}
+				var p *Partition
+				if p, err = Open(t.Context(), o); err == nil {
+					err = p.Run(t.Context())
+					if e := p.Close(); e != nil {
+						t.Fatal(e)
+					}
+				}
+			}
+			if at := c.Covered(topics.Node(0), 1); !at.Closed || at.To != 2 {
+				t.Errorf("progress is %+v", at)
+			}
+			if d := want.Diff(r.content(c)); d != "" {
+				t.Error(d)
+			}
+		})
+	}
 }

@@ -31,7 +31,8 @@ type Options struct {
 	Epochs    []topics.Epoch
 	Epoch     uint64
 	Partition int32
-	// End returns the offset at which a partition of an epoch ends, once a later one is recorded; nil: none is.
+	// End returns the offset at which a partition of an epoch ends, once a later one is recorded; nil: none
+	// is.
 	End func(epoch uint64, partition int32) (offset int64, ok bool)
 	// ReadBytes bounds one response of Kafka: see [kafka.ReaderOptions].
 	ReadBytes int32
@@ -47,20 +48,21 @@ type Options struct {
 	// LabelRefresh is how often writers send the labels of a series again (1 h).
 	LabelRefresh time.Duration
 	// AllLabels makes Open read the labels of all blocks of the partition, however old. Without it, it reads
-	// those of blocks that were made since about LabelRefresh. Records that were read late may need older ones.
+	// those of blocks that were made since about LabelRefresh. Records that were read late may need older
+	// ones.
 	AllLabels bool
 	// Ahead makes Open read labels from the records that follow, up to the end of the partition: writers that
 	// were told of labels that are missing send them again.
 	Ahead bool
 	// ShipEvery is how often all rows go to the bucket (10 min): what a lost disk makes the next owner read.
 	ShipEvery time.Duration
-	// ShipFirst makes Run ship as soon as the end is reached. Whoever had the partition before sees then that it
-	// need not answer queries any more.
+	// ShipFirst makes Run ship as soon as the end is reached. Whoever had the partition before sees then that
+	// it need not answer queries any more.
 	ShipFirst bool
 	// Ships is the part of this process in the ships (ShipsAlways). Others are for a second group.
 	Ships Ships
-	// FollowEvery is how often the bucket is asked what another process has shipped (a tenth of ShipEvery, 10 s
-	// at most).
+	// FollowEvery is how often the bucket is asked what another process has shipped (a tenth of ShipEvery, 10
+	// s at most).
 	FollowEvery time.Duration
 	// TookOver is told when the partition begins to ship because the other process does not; nil: it is not
 	// told.
@@ -73,6 +75,8 @@ type Options struct {
 
 	// open opens the reader, except in tests.
 	open func(ctx context.Context, o kafka.ReaderOptions) (reader, error)
+	// sealedEnd is [kafka.SealedEnd] of the partition, except in tests.
+	sealedEnd func(ctx context.Context, from int64, leader *int32) (int64, error)
 }
 
 // reader is a [kafka.Reader].
@@ -144,6 +148,11 @@ func Open(ctx context.Context, o Options) (_ *Partition, err error) {
 	}
 	o.setDefaults()
 	p := &Partition{o: o, epoch: *last, node: topics.Node(o.Partition)}
+	if o.sealedEnd == nil {
+		p.o.sealedEnd = func(ctx context.Context, from int64, leader *int32) (int64, error) {
+			return kafka.SealedEnd(ctx, o.Connection, last.Topic, last.ID, o.Partition, from, leader)
+		}
+	}
 	if err := p.parentsClosed(ctx); err != nil {
 		return nil, err
 	}
@@ -354,26 +363,17 @@ func (p *Partition) Run(ctx context.Context) error {
 // read applies records until ctx ends or the partition stops.
 func (p *Partition) read(ctx context.Context) error {
 	for ctx.Err() == nil {
+		var err error
 		if end, ok := p.end(); ok && p.Next() >= end {
-			return errEnd
-		}
-		if !p.awaitRoom(ctx) {
-			return nil
-		}
-		err := p.reader.Read(ctx, func(r *kafka.Record) error {
-			if end, ok := p.end(); ok && r.Offset >= end {
-				return errEnd // what a topic takes after its end belongs to no one
+			if err = p.atEnd(ctx); err == nil {
+				return errEnd
 			}
-			p.leaders.note(topics.Sequence(r.Offset), r.LeaderEpoch)
-			return p.apply(ctx, r)
-		})
-		p.next.Store(p.reader.Next())
-		p.last.Store(p.reader.End())
-		if p.End() >= 0 && p.Next() >= p.End() {
-			p.caught.Store(true)
 		}
-		if err == nil {
-			err = p.lostEnd()
+		if err == nil || errors.Is(err, errLonger) {
+			if !p.awaitRoom(ctx) {
+				return nil
+			}
+			err = p.readSome(ctx)
 		}
 		switch {
 		case err == nil:
@@ -390,6 +390,23 @@ func (p *Partition) read(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// readSome applies the records of one response.
+func (p *Partition) readSome(ctx context.Context) error {
+	err := p.reader.Read(ctx, func(r *kafka.Record) error {
+		p.leaders.note(topics.Sequence(r.Offset), r.LeaderEpoch)
+		return p.apply(ctx, r)
+	})
+	p.next.Store(p.reader.Next())
+	p.last.Store(p.reader.End())
+	if p.End() >= 0 && p.Next() >= p.End() {
+		p.caught.Store(true)
+	}
+	if err == nil {
+		err = p.lostEnd()
+	}
+	return err
 }
 
 // awaitRoom waits until the disk has room, and returns false if ctx ends before.
@@ -428,7 +445,7 @@ func (p *Partition) Next() int64 { return p.next.Load() }
 func (p *Partition) End() int64 {
 	last := p.last.Load()
 	if end, ok := p.end(); ok && last >= 0 {
-		return end
+		return max(last, end)
 	}
 	return last
 }

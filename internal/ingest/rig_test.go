@@ -62,6 +62,11 @@ func (l *topicLog) end(partition int32) int64 {
 	return int64(len(l.records[partition]))
 }
 
+// sealedEnd returns a function like [kafka.SealedEnd].
+func (l *topicLog) sealedEnd(partition int32) func(context.Context, int64, *int32) (int64, error) {
+	return func(context.Context, int64, *int32) (int64, error) { return l.end(partition), nil }
+}
+
 func (l *topicLog) open(_ context.Context, o kafka.ReaderOptions) (reader, error) {
 	return &logReader{l: l, partition: o.Partition, next: o.From}, nil
 }
@@ -135,7 +140,7 @@ func (r *rig) catalog() *catalog.Catalog {
 func (r *rig) options(c *catalog.Catalog, partition int32) Options {
 	return Options{
 		Epochs: r.epochs, Partition: partition, Bucket: r.bucket, Catalog: c, Life: strconv.FormatUint(rand.Uint64(), 16),
-		ShipEvery: 50 * time.Millisecond, Drain: 10 * time.Second, Logger: slog.New(slog.DiscardHandler), open: r.log.open,
+		ShipEvery: 50 * time.Millisecond, Drain: 10 * time.Second, Logger: slog.New(slog.DiscardHandler), open: r.log.open, sealedEnd: r.log.sealedEnd(partition),
 		Head: head.Options{
 			FS: vfs.NewMem(), Dir: "/ingest/" + topics.Node(partition), Seed: testSeed, KnownBytes: 8 << 20,
 			FlushEvery: 3 * time.Millisecond,

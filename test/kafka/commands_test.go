@@ -179,6 +179,14 @@ func testCommands(t *testing.T, broker *Broker) {
 	if ends, err := kafka.Seal(t.Context(), open(broker.Addr), "writes", topic.ID, 4); err != nil || !slices.Equal(ends, []int64{0, 0, 5, 0}) {
 		t.Errorf("the topic ends at %v, %v", ends, err)
 	}
+	for id, want := range map[string]error{topic.ID: nil, "Z0QiPvSMSIWJiSmPzyJFCg": kafka.ErrNoTopic} {
+		if end, err := kafka.SealedEnd(t.Context(), open(broker.Addr), "writes", id, 2, 5, new(int32)); !errors.Is(err, want) || want == nil && end != 5 {
+			t.Errorf("the end of a sealed partition, asked with the id %s: got %d, %v", id, end, err)
+		}
+	}
+	if _, err := kafka.SealedEnd(t.Context(), open(broker.Addr), "none", topic.ID, 2, 5, nil); !errors.Is(err, kafka.ErrNoTopic) {
+		t.Errorf("the end of a partition whose topic is gone: got %v", err)
+	}
 	// What the epoch before has lost is still said.
 	if r := run(1, "epoch 1 = writes: partition 2: Kafka has deleted the records with offsets 0 to 2", "check", "--kafka.topic", "double"); r.Extents[2].Shipped != 1 {
 		t.Errorf("partition 2 of epoch 2 begins at %+v, expected offset 1", r.Extents[2])

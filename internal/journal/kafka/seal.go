@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -35,13 +36,17 @@ const (
 	// sealWithin bounds the wait until all brokers refuse records and all replicas have the last ones.
 	sealWithin = time.Minute
 	sealEvery  = 100 * time.Millisecond
+	// sealQuiet is for how long the ends must have stayed the same. A broker compares the size of a record
+	// before it takes the lock of the log. So a record that it has compared before may still come, if other
+	// records or a disk hold it up there, and no answer tells. Gateways wait for up to 10 s meanwhile.
+	sealQuiet = 3 * time.Second
 	// probeWithin bounds a record that must be refused.
 	probeWithin = 10 * time.Second
 )
 
 // Seal makes a topic refuse records for good, whoever sends them and however late. It returns the offset at
-// which each partition ends: all records before it are committed, and no other one ever will be. It may be
-// repeated.
+// which each partition ends: all records before it are committed, and none has come for a while. A record
+// that a broker held up for longer may still come: see [SealedEnd]. Seal may be repeated.
 func Seal(ctx context.Context, c Connection, topic, id string, partitions int32) (ends []int64, err error) {
 	// A record in the probe's way could be an earlier probe whose response was lost: it has no number.
 	cl, err := c.client(kgo.DisableIdempotentWrite(), kgo.RequiredAcks(kgo.AllISRAcks()), kgo.RecordPartitioner(kgo.ManualPartitioner()),
@@ -62,9 +67,20 @@ func Seal(ctx context.Context, c Connection, topic, id string, partitions int32)
 	}
 	ctx, cancel := context.WithTimeout(ctx, sealWithin)
 	defer cancel()
+	since := time.Now() // when the ends were the same first
 	for {
-		if ends, err = sealedEnds(ctx, cl, topic, id, partitions); err == nil || errors.Is(err, model.ErrInvalid) {
-			return ends, err
+		var now []int64
+		now, err = sealedEnds(ctx, cl, topic, id, partitions)
+		switch {
+		case errors.Is(err, model.ErrInvalid):
+			return nil, err
+		case err != nil:
+			ends = nil
+		case !slices.Equal(now, ends):
+			ends, since = now, time.Now()
+			err = fmt.Errorf("kafka: topic %s: %w: its ends have moved lately", topic, model.ErrTransient)
+		case time.Since(since) >= sealQuiet:
+			return ends, nil
 		}
 		select {
 		case <-ctx.Done():
@@ -92,7 +108,7 @@ func setSeal(ctx context.Context, cl *kgo.Client, topic string) error {
 }
 
 // sealedEnds returns where the partitions of a topic end, or an error if further records may follow. The
-// order of its steps is the proof.
+// order of its steps is the proof, except for records that a broker holds up: see [sealQuiet].
 func sealedEnds(ctx context.Context, cl *kgo.Client, topic, id string, partitions int32) ([]int64, error) {
 	// Whichever broker leads a partition later has the setting: it does not lead before it is up to date.
 	m, err := kadm.NewClient(cl).Metadata(ctx, topic)
@@ -114,23 +130,60 @@ func sealedEnds(ctx context.Context, cl *kgo.Client, topic, id string, partition
 	}
 	ends := make([]int64, partitions)
 	for p := range ends {
-		of := d.Partitions[int32(p)]
-		// This is the end of the leader's log, with records that other replicas do not have yet. Another leader
-		// than that of the metadata refuses the question.
-		end, err := epochEnd(ctx, cl, topic, int32(p), of.LeaderEpoch, of.LeaderEpoch)
-		if err != nil {
+		if ends[p], err = committedEnd(ctx, cl, topic, int32(p), d.Partitions[int32(p)].LeaderEpoch); err != nil {
 			return nil, err
 		}
-		committed, err := offsetsAt(ctx, cl, topic, []int32{int32(p)}, latest)
-		if err != nil {
-			return nil, err
-		}
-		if committed[int32(p)] != end {
-			return nil, fmt.Errorf("kafka: topic %s, partition %d: %w: replicas have records up to offset %d, and the leader up to %d", topic, p, model.ErrTransient, committed[int32(p)], end)
-		}
-		ends[p] = end
 	}
 	return ends, nil
+}
+
+// committedEnd returns where the log of a partition's leader ends, or an error unless all replicas have it.
+func committedEnd(ctx context.Context, cl *kgo.Client, topic string, partition, leader int32) (int64, error) {
+	// This is the end of the leader's log, with records that other replicas do not have yet. Another leader
+	// than that of the metadata refuses the question.
+	end, err := epochEnd(ctx, cl, topic, partition, leader, leader)
+	if err != nil {
+		return 0, err
+	}
+	committed, err := offsetsAt(ctx, cl, topic, []int32{partition}, latest)
+	if err != nil {
+		return 0, err
+	}
+	if committed[partition] != end {
+		return 0, fmt.Errorf("kafka: topic %s, partition %d: %w: replicas have records up to offset %d, and the leader up to %d", topic, partition, model.ErrTransient, committed[partition], end)
+	}
+	return end, nil
+}
+
+// SealedEnd returns where a partition of a sealed topic ends now. It is an error of class transient if the
+// topic takes records again, and [ErrNoTopic] if it is gone or was made again. If leader is not nil, it is
+// the number of the leader that had taken the record before from, and a [GapError] says that brokers have
+// lost records before from and taken others in their place.
+func SealedEnd(ctx context.Context, c Connection, topic, id string, partition int32, from int64, leader *int32) (int64, error) {
+	cl, err := c.client(kgo.MetadataMinAge(sealEvery))
+	if err != nil {
+		return 0, err
+	}
+	defer cl.Close()
+	t, err := describe(ctx, cl, topic)
+	switch {
+	case err != nil:
+		return 0, err
+	case t.ID != id:
+		return 0, fmt.Errorf("kafka: topic %s: %w: %w with the id %s, it was made again", topic, model.ErrInvalid, ErrNoTopic, id)
+	case !t.Sealed():
+		return 0, fmt.Errorf("kafka: topic %s: %w: another topic has followed it, and it takes records again. Somebody has changed %s, which must stay %d: set it again", topic, model.ErrTransient, maxMessageBytes, sealBytes)
+	}
+	m, err := kadm.NewClient(cl).Metadata(ctx, topic)
+	if err != nil {
+		return 0, fmt.Errorf("kafka: %w", classified(err))
+	}
+	end, err := committedEnd(ctx, cl, topic, partition, m.Topics[topic].Partitions[partition].LeaderEpoch)
+	if err != nil || end < from || leader == nil {
+		return end, err
+	}
+	r := Reader{o: ReaderOptions{Topic: topic, Partition: partition, FromEpoch: leader}, client: cl, next: from}
+	return end, r.kept(ctx)
 }
 
 // sealedAt returns an error unless a broker knows that a topic is sealed.

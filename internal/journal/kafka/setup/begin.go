@@ -39,7 +39,7 @@ func (p *place) begin(ctx context.Context, r *report, next topics.Epoch) error {
 // whole returns an error if brokers have lost records that the bucket has: others may have taken their
 // offsets, and an end below what the bucket has would leave these out without a word.
 func (p *place) whole(ctx context.Context, e *topics.Epoch) error {
-	shipped, err := p.shipped(ctx, e)
+	shipped, _, err := p.shipped(ctx, e)
 	if err != nil {
 		return err
 	}

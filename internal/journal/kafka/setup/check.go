@@ -120,7 +120,7 @@ func (p *place) extents(ctx context.Context, r *report, e *topics.Epoch) error {
 	if err != nil {
 		return err
 	}
-	shipped, err := p.shipped(ctx, e)
+	shipped, _, err := p.shipped(ctx, e)
 	if err != nil {
 		return err
 	}

@@ -10,25 +10,27 @@ import (
 	"github.com/shaledb/shale/internal/store/topics"
 )
 
-// shipped returns the first offset of each partition of an epoch that the bucket does not have.
-func (p *place) shipped(ctx context.Context, e *topics.Epoch) ([]int64, error) {
+// shipped returns the first offset of each partition of an epoch that the bucket does not have, and which
+// partitions are closed.
+func (p *place) shipped(ctx context.Context, e *topics.Epoch) (first []int64, closed []bool, err error) {
 	records, err := catalog.ReadStored(ctx, p.bucket)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	covered := map[string]uint64{}
+	covered, ended := map[string]uint64{}, map[string]bool{}
 	for i := range records {
 		for _, v := range records[i].Covered {
 			if v.Epoch == e.Number {
 				covered[v.Node] = max(covered[v.Node], v.To)
+				ended[v.Node] = ended[v.Node] || v.Closed
 			}
 		}
 	}
-	first := make([]int64, e.Partitions)
+	first, closed = make([]int64, e.Partitions), make([]bool, e.Partitions)
 	for n := range e.Partitions {
-		first[n] = max(e.Begins[n], topics.Offset(covered[topics.Node(n)]))
+		first[n], closed[n] = max(e.Begins[n], topics.Offset(covered[topics.Node(n)])), ended[topics.Node(n)]
 	}
-	return first, nil
+	return first, closed, nil
 }
 
 // earlier adds a finding for each epoch before the last one whose topic has, or had, records that the bucket
@@ -53,7 +55,7 @@ func (p *place) earlier(ctx context.Context, r *report) error {
 
 // leftOf returns what an earlier epoch has that the bucket has not, or nil once its topic may be deleted.
 func (p *place) leftOf(ctx context.Context, e *topics.Epoch) (*kafka.Finding, error) {
-	shipped, err := p.shipped(ctx, e)
+	shipped, closed, err := p.shipped(ctx, e)
 	if err != nil {
 		return nil, err
 	}
@@ -87,9 +89,9 @@ func (p *place) leftOf(ctx context.Context, e *topics.Epoch) (*kafka.Finding, er
 		case shipped[n] < has[n].Start:
 			return &kafka.Finding{Refused: true, Why: fmt.Sprintf(
 				"partition %d: Kafka has deleted the records with offsets %d to %d, which are not in the bucket: they are lost", n, shipped[n], has[n].Start-1)}, nil
-		case ends && has[n].End > end:
+		case closed[n] && has[n].End > shipped[n]:
 			return &kafka.Finding{Refused: true, Why: fmt.Sprintf(
-				"partition %d: it ended at offset %d, and has taken records up to offset %d since, as after its max.message.bytes was raised: they are not read", n, end, has[n].End)}, nil
+				"partition %d: it was closed at offset %d, and has taken records up to offset %d since, as after its max.message.bytes was raised: they are not read", n, shipped[n], has[n].End)}, nil
 		case ends && has[n].End < end && shipped[n] < end:
 			return &kafka.Finding{Refused: true, Why: fmt.Sprintf("partition %d: brokers have lost the records with offsets %d to %d, which are not in the bucket", n, max(shipped[n], has[n].End), end-1)}, nil
 		}
