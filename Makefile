@@ -61,7 +61,7 @@ e2e: ## Compare with real Prometheus servers, collectd, nc, logcli, VictoriaLogs
 	go test -tags '$(TAGS),e2e' -count=1 -timeout 20m ./test/badinput & attacked=$$!; \
 	go test -tags '$(TAGS),e2e' -count=1 -timeout 30m -parallel 4 -v ./test/e2e -duration $(DURATION); tested=$$?; \
 	wait $$built && wait $$attacked && exit $$tested
-	@go test -tags '$(TAGS),e2e' -count=1 -timeout 25m ./test/kafka & moved=$$!; \
+	@go test -tags '$(TAGS),e2e' -count=1 -timeout 25m -parallel 4 ./test/kafka & moved=$$!; \
 	go test -tags '$(TAGS),e2e' -count=1 -timeout 10m ./test/reader ./bench; tested=$$?; \
 	wait $$moved && exit $$tested
 	go test -tags '$(TAGS),e2e' -count=1 -timeout 10m ./bench/neighbours

@@ -28,21 +28,16 @@ import (
 	"github.com/shaledb/shale/internal/store/topics"
 )
 
-// TestKafka runs all tests on one broker, which takes seconds to start.
+// TestKafka runs tests over one server at the same time, as they mostly wait.
 func TestKafka(t *testing.T) {
-	authority := certstest.New(t, "test authority")
-	pair := authority.Server(t, "kafka")
-	broker := Start(t, Keys{authority.PEM(), append(pair.Key, pair.Cert...)})
+	t.Parallel()
+	broker := start(t)
 	for _, test := range []struct {
 		name string
 		run  func(*testing.T, *Broker)
 	}{
 		{"AppendAndRead", testAppendAndRead},
-		{"KillBroker", testKillBroker},
 		{"RetentionGap", testRetentionGap},
-		{"PowerCut", testPowerCut},
-		{"Overwritten", testOverwritten},
-		{"Away", testAway},
 		{"Poison", testPoison},
 		{"Damage", testDamage},
 		{"MadeAgain", testMadeAgain},
@@ -55,21 +50,47 @@ func TestKafka(t *testing.T) {
 		{"Zombie", testZombie},
 		{"Commands", testCommands},
 		{"EqualRoles", testEqualRoles},
-		{"KillRoles", testKillRoles},
 		{"GroupMoves", testGroupMoves},
 		{"Doubling", testDoubling},
 		{"SecondGroup", testSecondGroup},
-		{"DoublingKilled", testDoublingKilled},
 		{"LabelsAgain", testLabelsAgain},
 		{"SeriesLimit", testSeriesLimit},
 		{"CreationRate", testCreationRate},
-		{"Pairs", testPairs},
 		{"Brake", testBrake},
 		{"Tail", testTail},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			test.run(t, broker)
+		})
+	}
+}
+
+// TestBroker runs tests that kill the server, one after the other.
+func TestBroker(t *testing.T) {
+	t.Parallel()
+	broker := start(t)
+	for _, test := range []struct {
+		name string
+		run  func(*testing.T, *Broker)
+	}{
+		{"KillBroker", testKillBroker},
+		{"PowerCut", testPowerCut},
+		{"Overwritten", testOverwritten},
+		{"Away", testAway},
+		{"KillRoles", testKillRoles},
+		{"DoublingKilled", testDoublingKilled},
+		{"Pairs", testPairs},
 		{"Deletions", testDeletions},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, broker) })
 	}
+}
+
+func start(t *testing.T) *Broker {
+	authority := certstest.New(t, "test authority")
+	pair := authority.Server(t, "kafka")
+	return Start(t, Keys{authority.PEM(), append(pair.Key, pair.Cert...)})
 }
 
 func open(addr string) kafka.Connection { return kafka.Connection{Brokers: []string{addr}} }
@@ -262,7 +283,7 @@ func randomBytes(n int) []byte {
 // The broker is killed twice while 16 writers write. Every acknowledged batch is there once.
 func testKillBroker(t *testing.T, broker *Broker) {
 	c := open(broker.Addr)
-	topic := create(t, c, "killed", 4)
+	topic := create(t, c, "broker-killed", 4)
 	p := producer(t, c, topic)
 	const writers = 16
 	acked := make([][]int, writers)
