@@ -3,9 +3,11 @@ package oracle
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"math"
 	"net/http"
 	"net/url"
+	"strings"
 	"testing"
 	"time"
 
@@ -156,6 +158,38 @@ func match(op, name, value string) []*labels.Matcher {
 	return []*labels.Matcher{labels.MustNewMatcher(ops[op], name, value)}
 }
 
+// framed shows the samples of frames, by query and series.
+func framed(t *testing.T, body string) string {
+	t.Helper()
+	text, last := "", ""
+	for r := remote.NewChunkedReader(strings.NewReader(body), 1<<20, nil); ; {
+		var frame prompb.ChunkedReadResponse
+		err := r.NextProto(&frame)
+		if err == io.EOF {
+			return text
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range frame.ChunkedSeries {
+			if name := fmt.Sprintf("\nquery %d: %v", frame.QueryIndex, s.Labels); name != last {
+				text, last = text+name, name
+			}
+			for _, c := range s.Chunks {
+				chunk, err := chunkenc.FromData(chunkenc.Encoding(c.Type), c.Data)
+				if err != nil {
+					t.Fatal(err)
+				}
+				samples, err := readSamples(chunk.Iterator(nil), true)
+				if err != nil {
+					t.Fatal(err)
+				}
+				text += samples
+			}
+		}
+	}
+}
+
 func TestRemoteReadBodies(t *testing.T) {
 	now := time.Now().Truncate(time.Second)
 	p := newPair(t, load(t, now))
@@ -209,6 +243,10 @@ func TestRemoteReadBodies(t *testing.T) {
 			if theirs.status == 200 && theirs.header.Get(h) != ours.header.Get(h) {
 				d += fmt.Sprintf("%s %q, want %q", h, ours.header.Get(h), theirs.header.Get(h))
 			}
+		}
+		if c.name == "several, chunked" {
+			// Where Prometheus cuts chunks depends on the time of day.
+			theirs.body, ours.body = framed(t, theirs.body), framed(t, ours.body)
 		}
 		if theirs.body != ours.body {
 			d += fmt.Sprintf("\n%.300q, want\n%.300q", ours.body, theirs.body)
