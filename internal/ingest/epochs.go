@@ -8,6 +8,8 @@ import (
 
 	"github.com/shaledb/shale/internal/journal/kafka"
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/catalog"
+	"github.com/shaledb/shale/internal/store/ship"
 	"github.com/shaledb/shale/internal/store/topics"
 )
 
@@ -36,26 +38,42 @@ func (e *WaitsError) Error() string {
 // Unwrap returns the class.
 func (e *WaitsError) Unwrap() error { return model.ErrTransient }
 
-// parents returns the partitions of the epoch before that have series of the partition.
-func (p *Partition) parents() (epoch uint64, all []int32) {
-	if p.epoch.Number == 1 {
-		return 0, nil
+// parents returns the epoch before another one, and its partitions that have series of some of the latter.
+func (p *Partition) parents(e *topics.Epoch, children []int32) (before *topics.Epoch, all []int32) {
+	before = &p.o.Epochs[e.Number-2]
+	for _, c := range children {
+		all = append(all, topics.Parents(c, before.Partitions, e.Partitions)...)
 	}
-	before := p.o.Epochs[p.epoch.Number-2]
-	return before.Number, topics.Parents(p.o.Partition, before.Partitions, p.epoch.Partitions)
+	return before, all
 }
 
-// parentsClosed returns an error unless all rows of the partition's series in the epoch before are shipped.
+// parentsClosed returns an error unless all rows of the partition's series in earlier epochs are shipped.
+// What was not shipped of an epoch that an operator has given up never will be: its partitions are closed
+// where they are, so that no life of them ships later. Its own parents are waited for all the same.
 func (p *Partition) parentsClosed(ctx context.Context) error {
-	if p.epoch.BeforeLost {
-		return nil
+	children := []int32{p.o.Partition}
+	for e := &p.epoch; e.Number > 1; {
+		before, parents := p.parents(e, children)
+		if !e.BeforeLost {
+			return p.closed(ctx, before.Number, parents) // they have waited for theirs
+		}
+		for _, parent := range parents {
+			if err := p.giveUp(ctx, before.Number, parent); err != nil {
+				return err
+			}
+		}
+		e, children = before, parents
 	}
-	epoch, parents := p.parents()
+	return nil
+}
+
+// closed returns an error unless partitions of an earlier epoch are closed.
+func (p *Partition) closed(ctx context.Context, epoch uint64, partitions []int32) error {
 	for polled := false; ; polled = true {
 		var waits error
-		for _, parent := range parents {
-			if !p.o.Catalog.Covered(topics.Node(parent), epoch).Closed {
-				waits = &WaitsError{p.o.Partition, parent, epoch}
+		for _, n := range partitions {
+			if !p.o.Catalog.Covered(topics.Node(n), epoch).Closed {
+				waits = &WaitsError{p.o.Partition, n, epoch}
 				break
 			}
 		}
@@ -66,6 +84,27 @@ func (p *Partition) parentsClosed(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// giveUp closes a partition of an epoch that an operator has given up, as far as it is shipped.
+func (p *Partition) giveUp(ctx context.Context, epoch uint64, partition int32) error {
+	at := p.o.Catalog.Progress(topics.Node(partition), epoch)
+	if at.Closed {
+		return nil
+	}
+	if err := p.o.Catalog.Poll(ctx); err != nil {
+		return err
+	}
+	if at = p.o.Catalog.Progress(at.Node, epoch); at.Closed {
+		return nil
+	}
+	s := ship.New(ship.Options{Catalog: p.o.Catalog, Life: p.o.Life})
+	s.Resume(at)
+	err := s.Close(ctx, at.Node, epoch, at.To)
+	if errors.Is(err, catalog.ErrStale) { // another process has closed it, or has shipped just now
+		return fmt.Errorf("partition %d of epoch %d, which was given up: %w: %w", partition, epoch, model.ErrTransient, err)
+	}
+	return err
 }
 
 // end returns the offset at which the partition ends, once a later epoch is known that says so.

@@ -359,3 +359,96 @@ func TestAfterTheEnd(t *testing.T) {
 		})
 	}
 }
+
+// threeEpochs are the first topic, one that is lost, and one that was adopted after the loss.
+func threeEpochs(t *testing.T, firstEnds int64) (r *rig, options func(c *catalog.Catalog, epoch uint64) Options, logs []*topicLog) {
+	r = newRig(t, 1)
+	logs = []*topicLog{r.log, newTopicLog(1), newTopicLog(1)}
+	r.epochs = append(r.epochs,
+		topics.Epoch{Number: 2, Topic: "lost", ID: "Z0QiPvSMSIWJiSmPzyJFCg", Partitions: 1, Begins: []int64{0}, Begun: 2, BeforeEnds: []int64{firstEnds}},
+		topics.Epoch{Number: 3, Topic: "adopted", ID: "xvYGCJJ0Tk2lYbyDuMyDGw", Partitions: 1, Begins: []int64{0}, Begun: 3, BeforeLost: true})
+	return r, func(c *catalog.Catalog, epoch uint64) Options {
+		o := r.options(c, 0)
+		o.Epoch = epoch
+		o.End = func(epoch uint64, partition int32) (int64, bool) { return topics.End(r.epochs, epoch, partition) }
+		o.open, o.sealedEnd = logs[epoch-1].open, logs[epoch-1].sealedEnd(0)
+		return o
+	}, logs
+}
+
+// TestGivenUpOverOpen: a topic that was given up has followed one that is not closed. The next one waits for
+// that, and the later value wins.
+func TestGivenUpOverOpen(t *testing.T) {
+	r, options, logs := threeEpochs(t, 1)
+	at := time.Now().Add(-5 * time.Minute).UnixNano()
+	want := worldtest.Content{}
+	for i, b := range []*worldtest.Batch{sample("t", 0, 1, at, 1), nil, sample("t", 0, 1, at, 2)} {
+		if b != nil {
+			logs[i].append(0, b, true)
+			want.Push(b)
+		}
+	}
+	c := r.catalog()
+	_, err := Open(t.Context(), options(c, 3))
+	if waits := (*WaitsError)(nil); !errors.As(err, &waits) || waits.Epoch != 1 {
+		t.Fatalf("the first topic is not closed: got %v", err)
+	}
+	if !c.Covered(topics.Node(0), 2).Closed {
+		t.Error("a partition that was given up is not closed")
+	}
+	p := r.open(options(c, 1))
+	if err := p.Run(t.Context()); !errors.Is(err, ErrClosed) {
+		t.Fatal(err)
+	}
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	p = r.open(options(c, 3))
+	stop := r.running(p)
+	r.waitFor("the last topic", func() bool { return p.Shipped() == 1 })
+	if err := errors.Join(stop(), p.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if d := want.Diff(r.content(c)); d != "" {
+		t.Error(d)
+	}
+}
+
+// TestGivenUpShipsNoMore: a process holds rows of a topic that is given up, and sleeps. Once the next topic
+// has begun, it ships no more, and its older value does not win.
+func TestGivenUpShipsNoMore(t *testing.T) {
+	r, options, logs := threeEpochs(t, 0)
+	at := time.Now().Add(-5 * time.Minute).UnixNano()
+	logs[1].append(0, sample("t", 0, 1, at, 1), true)
+	first := r.catalog()
+	if _, err := Open(t.Context(), options(first, 1)); !errors.Is(err, ErrClosed) {
+		t.Fatal(err)
+	}
+	o := options(r.catalog(), 2)
+	o.ShipEvery = time.Hour
+	o.Head.Windows.Window, o.Head.Windows.Grace, o.Head.Windows.LateAge = 24*time.Hour, 24*time.Hour, 24*time.Hour
+	sleeper := r.open(o)
+	stop := r.running(sleeper)
+	r.waitFor("the row", func() bool { return sleeper.Next() == 1 })
+	newer, want := sample("t", 0, 1, at, 2), worldtest.Content{}
+	logs[2].append(0, newer, true)
+	want.Push(newer)
+	p := r.open(options(first, 3))
+	stopLast := r.running(p)
+	r.waitFor("the last topic", func() bool { return p.Shipped() == 1 })
+	if err := errors.Join(stopLast(), p.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if err := sleeper.Ship(t.Context()); !errors.Is(err, catalog.ErrStale) {
+		t.Errorf("a ship of what was given up: got %v", err)
+	}
+	if err := stop(); !errors.Is(err, catalog.ErrStale) {
+		t.Errorf("the life of what was given up: got %v", err)
+	}
+	if err := sleeper.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if d := want.Diff(r.content(r.catalog())); d != "" {
+		t.Error(d)
+	}
+}

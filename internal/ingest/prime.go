@@ -24,9 +24,12 @@ func (p *Partition) prime(ctx context.Context) error {
 	}
 	// A gateway may have sent labels to the epoch before, and rows that it took at that time to this one.
 	mine := map[journal]bool{{p.node, p.epoch.Number}: true}
-	epoch, parents := p.parents()
-	for _, parent := range parents {
-		mine[journal{topics.Node(parent), epoch}] = true
+	// One that slept may have gone from an older epoch to this one at once.
+	for e, of := &p.epoch, []int32{p.o.Partition}; e.Number > 1 && (e.Number == p.epoch.Number || p.o.AllLabels); {
+		e, of = p.parents(e, of)
+		for _, parent := range of {
+			mine[journal{topics.Node(parent), e.Number}] = true
+		}
 	}
 	for _, b := range p.o.Catalog.Live() {
 		for _, s := range b.Sources {
