@@ -108,21 +108,22 @@ func (l *Log) every(ctx context.Context, interval time.Duration, what string, do
 	})
 }
 
-// later looks for a later topic.
+// later looks for later topics. More than one may have followed while this process slept.
 func (l *Log) later(ctx context.Context) error {
-	l.mu.Lock()
-	known := l.epochs
-	l.mu.Unlock()
-	next, err := topics.Next(ctx, l.o.Bucket, uint64(len(known)))
-	if err != nil || next == nil {
-		return err
+	for {
+		l.mu.Lock()
+		known := l.epochs
+		l.mu.Unlock()
+		next, err := topics.Next(ctx, l.o.Bucket, uint64(len(known)))
+		if err != nil || next == nil {
+			return err
+		}
+		l.mu.Lock()
+		if len(l.epochs) == len(known) { // others look, too
+			l.epochs = append(known[:len(known):len(known)], *next)
+		}
+		l.mu.Unlock()
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(l.epochs) == len(known) { // others look, too
-		l.epochs = append(known[:len(known):len(known)], *next)
-	}
-	return nil
 }
 
 // Writes returns the epoch that takes writes. While partitions of an earlier one are not closed, it returns
@@ -150,7 +151,11 @@ func (l *Log) Writes(ctx context.Context) (*topics.Epoch, error) {
 func (l *Log) GivenUp(epoch uint64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return epoch > 0 && epoch < uint64(len(l.epochs)) && l.epochs[epoch].BeforeLost
+	return givenUp(l.epochs, epoch)
+}
+
+func givenUp(all []topics.Epoch, epoch uint64) bool {
+	return epoch > 0 && epoch < uint64(len(all)) && all[epoch].BeforeLost
 }
 
 // open returns the epochs whose partitions may have rows that the bucket has not.
@@ -160,7 +165,7 @@ func (l *Log) open() []topics.Epoch {
 	l.mu.Unlock()
 	var open []topics.Epoch
 	for i := range all {
-		if i+1 < len(all) && all[i+1].BeforeLost { // an operator has given up what was missing
+		if givenUp(all, all[i].Number) {
 			continue
 		}
 		for p := range all[i].Partitions {
@@ -218,7 +223,8 @@ func (l *Log) ask(ctx context.Context) error {
 // since would be missed.
 const endsFor = 2 * time.Second
 
-// Journals is [remote.Log.Journals]. If Kafka does not answer, the ends are not known, and only what needs
+// Journals is [remote.Log.Journals]. It returns those of all epochs, also closed ones: holders may not have
+// heard of that. If Kafka does not answer, the ends are not known, and only what needs
 // them is refused.
 func (l *Log) Journals(ctx context.Context, fresh bool) ([]remote.Progress, error) {
 	if fresh {
@@ -226,9 +232,8 @@ func (l *Log) Journals(ctx context.Context, fresh bool) ([]remote.Progress, erro
 			return nil, err
 		}
 	}
-	open := l.open()
 	l.mu.Lock()
-	ends, failed := l.ends, l.failed
+	epochs, ends, failed := l.epochs, l.ends, l.failed
 	if age := time.Since(l.asked); failed == nil && age > endsFor {
 		failed = fmt.Errorf("%w: Kafka has not said for %s where partitions end", model.ErrTransient, age.Round(time.Second))
 	}
@@ -237,11 +242,17 @@ func (l *Log) Journals(ctx context.Context, fresh bool) ([]remote.Progress, erro
 	}
 	l.mu.Unlock()
 	var all []remote.Progress
-	for i := range open {
-		e := &open[i]
+	for i := range epochs {
+		e := &epochs[i]
 		for n := range e.Partitions {
-			covered := max(l.o.Catalog.Covered(topics.Node(n), e.Number).To, uint64(e.Begins[n]))
+			at := l.o.Catalog.Covered(topics.Node(n), e.Number)
+			covered := max(at.To, uint64(e.Begins[n]))
 			p := remote.Progress{Node: topics.Node(n), Epoch: e.Number, Covered: covered, End: covered, Unknown: failed}
+			if at.Closed || givenUp(epochs, e.Number) {
+				p.Unknown, p.Closed = nil, true
+				all = append(all, p)
+				continue
+			}
 			if end, ok := ends[partition{e.Number, n}]; ok {
 				p.End = max(covered, uint64(end)) // the sequence number of the record before
 			} else if failed == nil {

@@ -296,8 +296,14 @@ func (s *Source) require(ctx context.Context, p *plan, need map[journalID]wire.N
 	if gap != nil {
 		return gap
 	}
+	newest, asked := uint64(0), map[journalID]bool{}
 	for _, x := range p.progress {
 		at := journalID{x.Node, x.Epoch}
+		newest = max(newest, x.Epoch)
+		if x.Closed { // a holder may not have heard of that, and its rows would count as the newest
+			delete(need, at)
+			continue
+		}
 		if best[at] == nil {
 			continue
 		}
@@ -306,6 +312,12 @@ func (s *Source) require(ctx context.Context, p *plan, need map[journalID]wire.N
 		}
 		// An end that is not known now was once, or is what the bucket covers.
 		need[at] = wire.Need{Node: x.Node, Epoch: x.Epoch, After: x.Covered, AtLeast: x.End}
+		asked[at] = true
+	}
+	for at := range need { // a holder may know of a later epoch than this process
+		if !asked[at] && at.epoch <= newest {
+			delete(need, at)
+		}
 	}
 	return nil
 }
@@ -313,7 +325,7 @@ func (s *Source) require(ctx context.Context, p *plan, need map[journalID]wire.N
 // withoutHolder returns the first journal whose records are neither in the bucket nor with a holder, or nil.
 func (s *Source) withoutHolder(progress []Progress, best map[journalID]*wire.Journal, unheard error) error {
 	for _, x := range progress {
-		if best[journalID{x.Node, x.Epoch}] != nil || x.Unknown == nil && x.Covered >= x.End {
+		if x.Closed || best[journalID{x.Node, x.Epoch}] != nil || x.Unknown == nil && x.Covered >= x.End {
 			continue
 		}
 		g := &Gap{Node: x.Node, Epoch: x.Epoch, From: x.Covered + 1, To: x.End, moves: unheard == nil, reason: "no_holder"}

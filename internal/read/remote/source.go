@@ -18,8 +18,8 @@ import (
 
 // Log knows the journals that queries must see. It is safe for concurrent use.
 type Log interface {
-	// Journals returns all journals that may have rows. With fresh, what it returns is not older than the
-	// call.
+	// Journals returns all journals that may have rows, and those that are closed. With fresh, what it returns
+	// is not older than the call.
 	//
 	// What it calls covered is in each view of the bucket that a query takes afterwards.
 	Journals(ctx context.Context, fresh bool) ([]Progress, error)
@@ -35,6 +35,9 @@ type Progress struct {
 	End uint64
 	// Unknown says why End is not known; nil: it is. Then a query needs a holder.
 	Unknown error
+	// Closed says that the bucket has all rows that it will ever have of the journal. What a holder has of it is
+	// old, or given up.
+	Closed bool
 }
 
 // Deletion hides rows of journals.

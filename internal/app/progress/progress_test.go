@@ -1,0 +1,88 @@
+package progress
+
+import (
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/shaledb/shale/internal/bucket"
+	bucketfs "github.com/shaledb/shale/internal/bucket/fs"
+	"github.com/shaledb/shale/internal/store/catalog"
+	"github.com/shaledb/shale/internal/store/topics"
+)
+
+// rig is a bucket with epochs, and a log that knows the first one.
+type rig struct {
+	t   *testing.T
+	b   bucket.Bucket
+	all []topics.Epoch
+	log *Log
+}
+
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	b, err := bucketfs.New(vfs.NewMem(), "/b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &rig{t: t, b: b}
+	r.add(topics.Epoch{Topic: "a", Partitions: 1})
+	c, err := catalog.Open(t.Context(), b, catalog.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.log = &Log{o: Options{Bucket: b, Catalog: c}, epochs: r.all}
+	return r
+}
+
+// add records the next epoch.
+func (r *rig) add(e topics.Epoch) {
+	r.t.Helper()
+	e.ID, e.Begins = e.Topic, make([]int64, e.Partitions)
+	e, err := topics.Add(r.t.Context(), r.b, r.all, e)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.all = append(r.all, e)
+}
+
+// TestLater: a process that slept while two topics followed knows both after one question.
+func TestLater(t *testing.T) {
+	r := newRig(t)
+	r.add(topics.Epoch{Topic: "b", Partitions: 2, BeforeEnds: []int64{0}})
+	r.add(topics.Epoch{Topic: "c", Partitions: 4, BeforeEnds: []int64{0, 0}})
+	if err := r.log.later(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if len(r.log.epochs) != 3 {
+		t.Errorf("3 epochs are recorded, and it knows %d", len(r.log.epochs))
+	}
+}
+
+// TestJournals: closed partitions and those of a topic that was given up are named, and need no holder.
+func TestJournals(t *testing.T) {
+	r := newRig(t)
+	r.add(topics.Epoch{Topic: "b", Partitions: 1, BeforeEnds: []int64{2}})
+	r.add(topics.Epoch{Topic: "c", Partitions: 2, BeforeLost: true})
+	s := catalog.Ship{Covered: []catalog.Coverage{{Node: topics.Node(0), Epoch: 1, From: 1, To: 2, Closed: true}}}
+	if _, err := r.log.o.Catalog.Ship(t.Context(), s, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.log.later(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	all, err := r.log.Journals(t.Context(), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var closed []bool
+	for _, x := range all {
+		closed = append(closed, x.Closed)
+		if x.Closed == (x.Unknown != nil) {
+			t.Errorf("%+v: Kafka was not asked", x)
+		}
+	}
+	if len(closed) != 4 || !closed[0] || !closed[1] || closed[2] || closed[3] || all[0].Covered != 2 {
+		t.Errorf("got %+v", all)
+	}
+}
