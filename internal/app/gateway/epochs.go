@@ -8,6 +8,7 @@ import (
 
 	"github.com/shaledb/shale/internal/journal/kafka"
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/catalog"
 	"github.com/shaledb/shale/internal/store/known"
 	"github.com/shaledb/shale/internal/store/topics"
 )
@@ -118,7 +119,7 @@ func (g *Gateway) next(ctx context.Context, than *lane) (changed bool, err error
 	if time.Since(g.asked) < awaitEvery { // by another batch
 		return false, nil
 	}
-	e, err := topics.Next(ctx, g.o.Bucket, than.epoch.Number)
+	e, err := newest(ctx, g.o.Bucket, than.epoch.Number)
 	g.asked = time.Now()
 	if err != nil || e == nil {
 		return false, err
@@ -141,4 +142,16 @@ func (g *Gateway) next(ctx context.Context, than *lane) (changed bool, err error
 		_ = than.close(ctx) // whoever waits for an answer has an error of its own
 	})
 	return true, nil
+}
+
+// newest returns the last epoch after a number, or nil if none is recorded. While this process slept, topics
+// may have followed that are gone again.
+func newest(ctx context.Context, b catalog.Reader, after uint64) (last *topics.Epoch, err error) {
+	for {
+		e, err := topics.Next(ctx, b, after)
+		if err != nil || e == nil {
+			return last, err
+		}
+		last, after = e, e.Number
+	}
 }

@@ -3,6 +3,7 @@ package ingester
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
@@ -49,6 +50,8 @@ type Epochs struct {
 	mu    sync.Mutex
 	known []topics.Epoch
 	lanes []*lane // of the epochs that are not closed, ascending
+	// failed is why the process cannot begin with the partitions of a later epoch; nil: it can.
+	failed error
 }
 
 // lane is what ingests the partitions of one epoch.
@@ -125,10 +128,16 @@ func (x *Epochs) begin(ctx context.Context, e *topics.Epoch) (err error) {
 	})
 	if len(x.o.Partitions) > 0 {
 		l.owner.Hold(Share(x.o.Partitions, topics.Latest(x.o.Known).Partitions, e.Partitions)...)
-	} else if l.member, err = Join(ctx, x.o.Config, e, l.owner, x.o.Logger); err != nil {
+	} else if l.member, err = Join(ctx, x.o.Config, e, l.owner, x.o.Logger); err != nil && e.Number < uint64(len(known)) && gone(err) {
+		// No group divides the partitions of such a topic. Those that the bucket has all of are closed by whoever
+		// is first, and the others say what is missing. Later epochs take writes meanwhile.
+		x.o.Logger.Error("a topic is gone before the bucket says that it has all of it", "topic", e.Topic, "epoch", e.Number, "err", err)
+		l.member = nil
+		l.owner.Hold(all(e.Partitions)...)
+	} else if err != nil {
 		l.owner.Stop()
 		l.state.Close()
-		return err
+		return fmt.Errorf("topic %s of epoch %d: %w", e.Topic, e.Number, err)
 	}
 	counting, stop := context.WithCancel(context.Background())
 	l.stop = stop
@@ -139,6 +148,19 @@ func (x *Epochs) begin(ctx context.Context, e *topics.Epoch) (err error) {
 	x.mu.Unlock()
 	x.share()
 	return nil
+}
+
+// gone reports whether a topic was deleted, or made again.
+func gone(err error) bool {
+	_, again := errors.AsType[*kafka.TopicError](err)
+	return again || errors.Is(err, kafka.ErrNoTopic)
+}
+
+func all(partitions int32) (numbers []int32) {
+	for p := range partitions {
+		numbers = append(numbers, p)
+	}
+	return numbers
 }
 
 // share tells the owner of the last epoch how many partitions of others take memory.
@@ -181,20 +203,27 @@ func (x *Epochs) follow(ctx context.Context) {
 			x.o.Logger.Warn("cannot begin with another topic, or ask the bucket whether there is one; trying again", "err", err)
 		}
 		failing = err != nil
-		x.endFirst(ctx)
+		x.mu.Lock()
+		x.failed = err
+		x.mu.Unlock()
+		x.endEarlier(ctx)
 	}
 }
 
-// next begins the next epoch if there is one.
+// next begins later epochs. More than one may have followed while this process slept, and the topics of some
+// may be gone.
 func (x *Epochs) next(ctx context.Context) error {
 	x.mu.Lock()
 	known := x.known
 	running := x.lanes[len(x.lanes)-1].epoch.Number
 	x.mu.Unlock()
-	if running == uint64(len(known)) {
-		e, err := topics.Next(ctx, x.o.Bucket, running)
-		if err != nil || e == nil {
+	for {
+		e, err := topics.Next(ctx, x.o.Bucket, uint64(len(known)))
+		if err != nil {
 			return err
+		}
+		if e == nil {
+			break
 		}
 		x.o.Logger.Info("another topic takes writes", "topic", e.Topic, "epoch", e.Number, "partitions", e.Partitions)
 		known = append(known[:len(known):len(known)], *e)
@@ -202,33 +231,39 @@ func (x *Epochs) next(ctx context.Context) error {
 		x.known = known // partitions know their ends from now on
 		x.mu.Unlock()
 	}
-	return x.begin(ctx, &known[running])
-}
-
-// endFirst ends the first epoch if it is closed or given up, and a later one is there.
-func (x *Epochs) endFirst(ctx context.Context) {
-	x.mu.Lock()
-	if len(x.lanes) < 2 {
-		x.mu.Unlock()
-		return
-	}
-	l := x.lanes[0]
-	lost := x.known[l.epoch.Number].BeforeLost
-	x.mu.Unlock()
-	if !lost && !x.closed(&l.epoch) {
-		if err := x.o.Catalog.Poll(ctx); err != nil || !x.closed(&l.epoch) {
-			return
+	for i := int(running); i < len(known); i++ {
+		if !x.isOpen(i) {
+			continue
+		}
+		if err := x.begin(ctx, &known[i]); err != nil {
+			return err
 		}
 	}
+	return nil
+}
+
+// endEarlier ends the epochs that are closed or given up, except for the last one.
+func (x *Epochs) endEarlier(ctx context.Context) {
 	x.mu.Lock()
-	x.lanes = slices.Clone(x.lanes[1:])
+	known, lanes := x.known, x.lanes
 	x.mu.Unlock()
-	if lost { // what is held of it and not shipped is given up, and other processes do not wait for it
-		l.owner.Each(func(n int32, _ *ingest.Partition, _ ingest.State, _ error) { l.owner.Lose(n) })
+	for _, l := range lanes[:len(lanes)-1] {
+		lost := known[l.epoch.Number].BeforeLost
+		if !lost && !x.closed(&l.epoch) {
+			if err := x.o.Catalog.Poll(ctx); err != nil || !x.closed(&l.epoch) {
+				continue
+			}
+		}
+		x.mu.Lock()
+		x.lanes = slices.DeleteFunc(slices.Clone(x.lanes), func(other *lane) bool { return other == l })
+		x.mu.Unlock()
+		if lost { // what is held of it and not shipped is given up, and other processes do not wait for it
+			l.owner.Each(func(n int32, _ *ingest.Partition, _ ingest.State, _ error) { l.owner.Lose(n) })
+		}
+		l.close()
+		x.o.Logger.Info("a topic has ended, and the bucket has all of it", "topic", l.epoch.Topic, "epoch", l.epoch.Number, "given_up", lost)
+		x.share()
 	}
-	l.close()
-	x.o.Logger.Info("a topic has ended, and the bucket has all of it", "topic", l.epoch.Topic, "epoch", l.epoch.Number, "given_up", lost)
-	x.share()
 }
 
 func (l *lane) close() {
@@ -252,9 +287,9 @@ func (x *Epochs) Lanes() (all []*ingest.Owner) {
 // Ready returns why partitions of this process cannot be relied on, or nil.
 func (x *Epochs) Ready() error {
 	x.mu.Lock()
-	lanes := x.lanes
+	lanes, failed := x.lanes, x.failed
 	x.mu.Unlock()
-	var all []error
+	all := []error{failed}
 	for _, l := range lanes {
 		all = append(all, l.member.Ready(), l.owner.Ready())
 	}
