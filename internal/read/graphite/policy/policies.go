@@ -79,7 +79,7 @@ const defaultXFilesFactor = 0.5
 // idOf hashes what counts of the files.
 func idOf(schemas, aggregations *carbonconf.File) string {
 	h := sha256.New()
-	fmt.Fprint(h, "1")
+	fmt.Fprint(h, "2") // 1: no row for a slot with too few points
 	for _, f := range []*carbonconf.File{schemas, aggregations} {
 		fmt.Fprint(h, "\n\n")
 		for _, s := range sections(f) {

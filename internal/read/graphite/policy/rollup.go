@@ -45,13 +45,15 @@ type roller struct {
 	least  gathered
 	most   gathered
 	own    gathered
+	any    bool // the slot has a point, whether or not it has a value
 	blob   []byte
 	dst    *model.Rows
 }
 
 // Roll appends the rollups of an archive to dst, made of rows that are in the order of their times: a row for
-// each slot that has a point. [Policy.Slots] makes the same of them as of the rows, but for rows of slots of
-// longer steps, which are copied. The archive is named by its step.
+// each slot that has a point. A slot with too few points for the archives before has a row without any, so
+// that [Conflicts] sees points that come later. [Policy.Slots] makes the same of them as of the rows, but for
+// rows of slots of longer steps, which are copied. The archive is named by its step.
 func (p *Policy) Roll(step int64, rows, dst *model.Rows) {
 	at := slices.IndexFunc(p.Archives, func(a Archive) bool { return a.Step == step })
 	if !p.HasRollups(at) {
@@ -83,17 +85,20 @@ func (r *roller) finish(l *level) {
 	if x.Given = l.direct; l.direct {
 		x.Last = l.decided
 	}
-	if l.direct || r.sum.known > 0 {
+	if l.direct || r.any {
 		x.Count, x.Sum, x.Min, x.Max, x.Own = r.sum.known, r.sum.value, r.least.value, r.most.value, r.own.value
 		r.blob = model.AppendRollup(r.blob[:0], x)
 		r.dst.AppendBlob(model.RollupTime(l.begin/second, x.Step), model.KindHistogram, r.blob, 0)
 	}
 	*x = model.Rollup{Step: x.Step}
-	r.sum, r.least, r.most, r.own = gathered{}, gathered{}, gathered{}, gathered{}
+	r.sum, r.least, r.most, r.own, r.any = gathered{}, gathered{}, gathered{}, gathered{}, false
 }
 
 // columns takes a rollup of a slot.
 func (g *grid) columns(start int64, r *model.Rollup) {
+	if r.Count == 0 && !r.Given {
+		return
+	}
 	m := g.policy.Method
 	for i, a := range g.policy.Archives {
 		if a.Step != r.Step {

@@ -90,15 +90,27 @@ func (g *grid) layOut(rows *model.Rows) {
 		v := math.Float64frombits(rows.Values[i])
 		g.advance(t)
 		if step := rollupStep(t, rows.Start(i)); step > p.Archives[0].Step {
-			if !g.rollup(rows.Start(i)/second, step, v) && g.roll != nil {
-				g.roll.dst.AppendRows(rows, i, i+1)
+			if !g.rollup(rows.Start(i)/second, step, v) {
+				if g.roll != nil {
+					g.roll.dst.AppendRows(rows, i, i+1)
+				}
+				continue
 			}
+			g.touch()
 			continue
 		}
+		g.touch()
 		l := &g.levels[0]
 		l.direct, l.decided = true, v
 	}
 	g.advance(math.MaxInt64)
+}
+
+// touch notes that the slot of the archive that is laid out has a point.
+func (g *grid) touch() {
+	if g.roll != nil {
+		g.roll.any = true
+	}
 }
 
 // top returns the number of the archive that is laid out.
