@@ -36,7 +36,7 @@ type Options struct {
 // Log is a [remote.Log] over Kafka and the log of ships. It is safe for concurrent use.
 type Log struct {
 	o       Options
-	client  *kafka.Asker
+	client  asker
 	running context.Context // until Close
 	stop    context.CancelFunc
 	done    sync.WaitGroup
@@ -47,7 +47,14 @@ type Log struct {
 	ends   map[partition]int64 // offsets after the last records
 	asked  time.Time           // when the question was sent that ends answers
 	failed error               // of the last question; nil: it was answered
+	sent   time.Time           // when the last question was sent that failed
 	next   *question           // of queries, which is not asked yet; nil: there is none
+}
+
+// asker is a [kafka.Asker], except in tests.
+type asker interface {
+	Ends(ctx context.Context, topic string, partitions int32) (map[int32]int64, error)
+	Close()
 }
 
 // partition is a partition of an epoch.
@@ -181,6 +188,12 @@ func (l *Log) open() []topics.Epoch {
 // ask asks Kafka for the ends of all partitions, after it has asked the bucket whether another topic takes
 // writes: what that one has acknowledged would be missed.
 func (l *Log) ask(ctx context.Context) error {
+	_, err := l.endsNow(ctx)
+	return err
+}
+
+// endsNow is ask, and returns its own answer: a question that was sent before may be answered after this one.
+func (l *Log) endsNow(ctx context.Context) (map[partition]int64, error) {
 	asked := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, l.o.Ask)
 	defer cancel()
@@ -210,13 +223,18 @@ func (l *Log) ask(ctx context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err != nil {
-		l.failed = err
-		return err
+		if asked.After(l.sent) {
+			l.failed, l.sent = err, asked
+		}
+		return ends, err
 	}
 	if asked.After(l.asked) {
-		l.ends, l.asked, l.failed = ends, asked, nil
+		l.ends, l.asked = ends, asked
 	}
-	return nil
+	if asked.After(l.sent) {
+		l.failed = nil
+	}
+	return ends, nil
 }
 
 // endsFor is for how long an answer of Kafka counts: without a holder of a partition, what was acknowledged
@@ -227,8 +245,10 @@ const endsFor = 2 * time.Second
 // heard of that. If Kafka does not answer, the ends are not known, and only what needs
 // them is refused.
 func (l *Log) Journals(ctx context.Context, fresh bool) ([]remote.Progress, error) {
+	var q *question
 	if fresh {
-		if err := l.refresh(ctx); err != nil {
+		var err error
+		if q, err = l.refresh(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -237,10 +257,13 @@ func (l *Log) Journals(ctx context.Context, fresh bool) ([]remote.Progress, erro
 	if age := time.Since(l.asked); failed == nil && age > endsFor {
 		failed = fmt.Errorf("%w: Kafka has not said for %s where partitions end", model.ErrTransient, age.Round(time.Second))
 	}
-	if failed != nil && !fresh && time.Since(l.asked) <= endsFor {
+	if failed != nil && time.Since(l.asked) <= endsFor {
 		failed = nil // one failed question does not make the last answer wrong
 	}
 	l.mu.Unlock()
+	if q != nil {
+		ends, failed = q.ends, q.failed
+	}
 	var all []remote.Progress
 	for i := range epochs {
 		e := &epochs[i]
@@ -266,7 +289,9 @@ func (l *Log) Journals(ctx context.Context, fresh bool) ([]remote.Progress, erro
 
 // Close ends the following.
 func (l *Log) Close() {
-	l.stop()
+	l.mu.Lock()
+	l.stop() // no more questions begin
+	l.mu.Unlock()
 	l.done.Wait()
 	l.client.Close()
 }

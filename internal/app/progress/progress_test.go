@@ -1,12 +1,16 @@
 package progress
 
 import (
+	"context"
+	"errors"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/shaledb/shale/internal/bucket"
 	bucketfs "github.com/shaledb/shale/internal/bucket/fs"
+	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/store/catalog"
 	"github.com/shaledb/shale/internal/store/topics"
 )
@@ -31,7 +35,8 @@ func newRig(t *testing.T) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.log = &Log{o: Options{Bucket: b, Catalog: c}, epochs: r.all}
+	r.log = &Log{o: Options{Bucket: b, Catalog: c, Ask: time.Minute}, epochs: r.all}
+	r.log.running, r.log.stop = context.WithCancel(t.Context())
 	return r
 }
 
@@ -84,5 +89,53 @@ func TestJournals(t *testing.T) {
 	}
 	if len(closed) != 4 || !closed[0] || !closed[1] || closed[2] || closed[3] || all[0].Covered != 2 {
 		t.Errorf("got %+v", all)
+	}
+}
+
+// brokers answer a question with what a function returns.
+type brokers func() (int64, error)
+
+func (b brokers) Ends(_ context.Context, _ string, _ int32) (map[int32]int64, error) {
+	end, err := b()
+	return map[int32]int64{0: end}, err
+}
+
+func (brokers) Close() {}
+
+// TestOwnAnswer: a query that must see everything uses the answer to its own question, although one that was
+// sent before is answered at the same time. Once the log is closed, no question begins.
+func TestOwnAnswer(t *testing.T) {
+	r := newRig(t)
+	away := errors.New("brokers are away")
+	asked, hold, answered := make(chan struct{}), make(chan struct{}), make(chan error)
+	r.log.client = brokers(func() (int64, error) {
+		close(asked)
+		<-hold
+		return 1, nil
+	})
+	go func() { answered <- r.log.ask(t.Context()) }()
+	<-asked
+	r.log.client = brokers(func() (int64, error) { return 0, away })
+	q, err := r.log.refresh(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	close(hold)
+	if err := <-answered; err != nil {
+		t.Fatal(err)
+	}
+	if !errors.Is(q.failed, away) || !errors.Is(r.log.failed, away) || len(q.ends) > 0 {
+		t.Errorf("the question got %+v; the log says %v", q, r.log.failed)
+	}
+	all, err := r.log.Journals(t.Context(), true)
+	if err != nil || !errors.Is(all[0].Unknown, away) {
+		t.Errorf("a query that must see everything: %+v, %v", all, err)
+	}
+	if all, err = r.log.Journals(t.Context(), false); err != nil || all[0].End != 1 || all[0].Unknown != nil {
+		t.Errorf("another query: %+v, %v", all, err)
+	}
+	r.log.Close()
+	if _, err := r.log.Journals(t.Context(), true); !errors.Is(err, model.ErrClosed) {
+		t.Errorf("after Close: %v", err)
 	}
 }

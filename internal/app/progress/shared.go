@@ -3,6 +3,8 @@ package progress
 import (
 	"context"
 	"fmt"
+
+	"github.com/shaledb/shale/internal/model"
 )
 
 // question is asked for all queries that came before it was: one that was asked earlier may not know what was
@@ -10,12 +12,19 @@ import (
 type question struct {
 	done chan struct{}
 	err  error
+	// ends is what Kafka has answered, and failed why it has not.
+	ends   map[partition]int64
+	failed error
 }
 
 // refresh asks the bucket for ships, and Kafka for the ends of partitions. Queries that wait for the question
-// before share the next one.
-func (l *Log) refresh(ctx context.Context) error {
+// before share the next one. It returns the question with its answer.
+func (l *Log) refresh(ctx context.Context) (*question, error) {
 	l.mu.Lock()
+	if l.running.Err() != nil {
+		l.mu.Unlock()
+		return nil, fmt.Errorf("the ends of partitions: %w", model.ErrClosed)
+	}
 	q := l.next
 	if q == nil {
 		q = &question{done: make(chan struct{})}
@@ -25,9 +34,9 @@ func (l *Log) refresh(ctx context.Context) error {
 	l.mu.Unlock()
 	select {
 	case <-q.done:
-		return q.err
+		return q, q.err
 	case <-ctx.Done():
-		return ctx.Err()
+		return nil, ctx.Err()
 	}
 }
 
@@ -45,5 +54,5 @@ func (l *Log) answer(q *question) {
 		q.err = fmt.Errorf("what the bucket covers: %w", err)
 		return
 	}
-	_ = l.ask(ctx) // what depends on the ends knows of the error
+	q.ends, q.failed = l.endsNow(ctx)
 }
