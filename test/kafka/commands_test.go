@@ -166,6 +166,12 @@ func testCommands(t *testing.T, broker *Broker) {
 	if r := run(0, "", "adopt", "--kafka.topic", "double", "--from", "end", "--dry-run"); r.Epoch != 2 {
 		t.Errorf("adopt --dry-run: %+v", r)
 	}
+	// Nothing follows a topic that cannot be read up to its end, and it is not sealed.
+	run(1, "Give them up first: shale kafka accept-loss 2:0-2", "adopt", "--kafka.topic", "double", "--from", "end")
+	if err := p.Append(t.Context(), sample); err != nil {
+		t.Errorf("an append after a command that was refused: %v", err)
+	}
+	run(0, "", "accept-loss", "2:0-2")
 	if r := run(0, "", "adopt", "--kafka.topic", "double", "--from", "end"); r.Epoch != 2 || r.Partitions != 8 {
 		t.Errorf("adopt: %+v", r)
 	}
@@ -176,21 +182,26 @@ func testCommands(t *testing.T, broker *Broker) {
 	if err := p.Append(t.Context(), sample); !errors.Is(err, kafka.ErrSealed) {
 		t.Errorf("an append by a producer that was open before: %v", err)
 	}
-	if ends, err := kafka.Seal(t.Context(), open(broker.Addr), "writes", topic.ID, 4); err != nil || !slices.Equal(ends, []int64{0, 0, 5, 0}) {
+	if ends, err := kafka.Seal(t.Context(), open(broker.Addr), "writes", topic.ID, 4); err != nil || !slices.Equal(ends, []int64{1, 0, 6, 0}) {
 		t.Errorf("the topic ends at %v, %v", ends, err)
 	}
 	for id, want := range map[string]error{topic.ID: nil, "Z0QiPvSMSIWJiSmPzyJFCg": kafka.ErrNoTopic} {
-		if end, err := kafka.SealedEnd(t.Context(), open(broker.Addr), "writes", id, 2, 5, new(int32)); !errors.Is(err, want) || want == nil && end != 5 {
+		if end, err := kafka.SealedEnd(t.Context(), open(broker.Addr), "writes", id, 2, 6, new(int32)); !errors.Is(err, want) || want == nil && end != 6 {
 			t.Errorf("the end of a sealed partition, asked with the id %s: got %d, %v", id, end, err)
 		}
 	}
 	if _, err := kafka.SealedEnd(t.Context(), open(broker.Addr), "none", topic.ID, 2, 5, nil); !errors.Is(err, kafka.ErrNoTopic) {
 		t.Errorf("the end of a partition whose topic is gone: got %v", err)
 	}
-	// What the epoch before has lost is still said.
-	if r := run(1, "epoch 1 = writes: partition 2: Kafka has deleted the records with offsets 0 to 2", "check", "--kafka.topic", "double"); r.Extents[2].Shipped != 1 {
+	// What the epoch before has lost is still said, and is given up by the name of its topic.
+	offsets.AddOffset("writes", 2, 4, -1)
+	if deleted, err := admin.DeleteRecords(t.Context(), offsets); err != nil || deleted.Error() != nil {
+		t.Fatal(err, deleted.Error())
+	}
+	if r := run(1, "epoch 1 = writes: partition 2: Kafka has deleted the records with offsets 3 to 3", "check", "--kafka.topic", "double"); r.Extents[2].Shipped != 1 {
 		t.Errorf("partition 2 of epoch 2 begins at %+v, expected offset 1", r.Extents[2])
 	}
+	run(0, "", "accept-loss", "2:3")
 	// A topic that is lost takes a word of the operator.
 	if _, err := admin.DeleteTopic(t.Context(), "double"); err != nil {
 		t.Fatal(err)
@@ -213,6 +224,12 @@ func testCommands(t *testing.T, broker *Broker) {
 		return errors.Is(err, kafka.ErrNoTopic)
 	})
 	run(1, "epoch 1 = writes: the topic is gone, and the bucket does not say that it had all of its records", "check", "--kafka.topic", "double")
+	run(1, "Kafka lacks the records from offset 4 to 5", "accept-loss", "2:4")
+	run(0, "", "accept-loss", "2:4-5")
+	run(0, "", "accept-loss", "0:0")
+	if r := run(0, "", "check", "--kafka.topic", "double"); slices.ContainsFunc(r.Findings, func(f kafka.Finding) bool { return f.Setting == "epoch 1" }) {
+		t.Errorf("all of epoch 1 is given up: %+v", r.Findings)
+	}
 	// No server pretends to use Kafka.
 	_, messages, code := shale(t, program, "serve", "--config", file, "--data-dir", t.TempDir())
 	if code != 2 || !strings.Contains(messages, "no write would go to Kafka") {

@@ -60,7 +60,9 @@ func Seal(ctx context.Context, c Connection, topic, id string, partitions int32)
 		err = t.is(id, partitions)
 	}
 	if err == nil && !t.Sealed() {
-		err = setSeal(ctx, cl, topic)
+		if err = canSeal(ctx, cl, topic); err == nil {
+			err = setSeal(ctx, cl, topic)
+		}
 	}
 	if err != nil {
 		return nil, err
@@ -88,6 +90,30 @@ func Seal(ctx context.Context, c Connection, topic, id string, partitions int32)
 		case <-time.After(sealEvery):
 		}
 	}
+}
+
+// canSeal tries what is needed once the topic is sealed, when writes wait: all brokers answer, and records
+// may be sent. The one that is sent has no rows.
+func canSeal(ctx context.Context, cl *kgo.Client, topic string) error {
+	m, err := kadm.NewClient(cl).BrokerMetadata(ctx)
+	if err != nil {
+		return fmt.Errorf("kafka: %w", classified(err))
+	}
+	for _, b := range m.Brokers {
+		if _, err := messageBytesAt(ctx, cl, b.NodeID, topic); err != nil {
+			return fmt.Errorf("nothing is changed: %w", err)
+		}
+	}
+	for _, r := range cl.ProduceSync(ctx, &kgo.Record{Topic: topic, Value: probeValue()}) {
+		if r.Err != nil {
+			return fmt.Errorf("nothing is changed: kafka: topic %s: sending a record without rows, for which the command needs the right to write: %w", topic, classified(r.Err))
+		}
+	}
+	return nil
+}
+
+func probeValue() []byte {
+	return journal.EncodeBatch(nil, &model.Batch{Tenant: model.DefaultTenant, Signal: model.Metrics})
 }
 
 func setSeal(ctx context.Context, cl *kgo.Client, topic string) error {
@@ -188,6 +214,15 @@ func SealedEnd(ctx context.Context, c Connection, topic, id string, partition in
 
 // sealedAt returns an error unless a broker knows that a topic is sealed.
 func sealedAt(ctx context.Context, cl *kgo.Client, broker int32, topic string) error {
+	value, err := messageBytesAt(ctx, cl, broker, topic)
+	if err == nil && value != strconv.Itoa(sealBytes) {
+		err = fmt.Errorf("kafka: topic %s: %w: broker %d does not know yet that it is to refuse records", topic, model.ErrTransient, broker)
+	}
+	return err
+}
+
+// messageBytesAt asks a broker what it knows of the setting that seals a topic.
+func messageBytesAt(ctx context.Context, cl *kgo.Client, broker int32, topic string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	req := kmsg.NewPtrDescribeConfigsRequest()
@@ -196,24 +231,24 @@ func sealedAt(ctx context.Context, cl *kgo.Client, broker int32, topic string) e
 	req.Resources = append(req.Resources, of)
 	resp, err := req.RequestWith(ctx, cl.Broker(int(broker)))
 	if err != nil {
-		return fmt.Errorf("kafka: topic %s: asking broker %d for its settings: %w", topic, broker, classified(err))
+		return "", fmt.Errorf("kafka: topic %s: asking broker %d for its settings: %w", topic, broker, classified(err))
 	}
 	for _, r := range resp.Resources {
 		if err := kerr.ErrorForCode(r.ErrorCode); err != nil {
-			return fmt.Errorf("kafka: topic %s: asking broker %d for its settings: %w", topic, broker, classified(err))
+			return "", fmt.Errorf("kafka: topic %s: asking broker %d for its settings: %w", topic, broker, classified(err))
 		}
 		for _, s := range r.Configs {
-			if s.Name == maxMessageBytes && s.Value != nil && *s.Value == strconv.Itoa(sealBytes) {
-				return nil
+			if s.Name == maxMessageBytes && s.Value != nil {
+				return *s.Value, nil
 			}
 		}
 	}
-	return fmt.Errorf("kafka: topic %s: %w: broker %d does not know yet that it is to refuse records", topic, model.ErrTransient, broker)
+	return "", fmt.Errorf("kafka: topic %s: %w: broker %d does not say what its %s is", topic, model.ErrTransient, broker, maxMessageBytes)
 }
 
 // probe returns an error unless the leader of each partition refuses a record. One that is taken has no rows.
 func probe(ctx context.Context, cl *kgo.Client, topic string, partitions int32) error {
-	value := journal.EncodeBatch(nil, &model.Batch{Tenant: model.DefaultTenant, Signal: model.Metrics})
+	value := probeValue()
 	records := make([]*kgo.Record, partitions)
 	for p := range records {
 		records[p] = &kgo.Record{Topic: topic, Partition: int32(p), Value: value}

@@ -229,6 +229,20 @@ func Add(ctx context.Context, b bucket.Bucket, all []Epoch, e Epoch) (Epoch, err
 	return e, fmt.Errorf("%s: %w: %w", name, model.ErrTransient, ErrTaken)
 }
 
+// Writable returns an error unless epochs may be recorded. It repeats the request that has recorded an epoch,
+// which changes nothing.
+func Writable(ctx context.Context, b bucket.Bucket, e *Epoch) error {
+	name := objectName(e.Number)
+	data, err := b.Get(ctx, name)
+	if err == nil {
+		_, err = b.PutIfAbsent(ctx, name, data)
+	}
+	if err != nil {
+		return fmt.Errorf("nothing is changed: writing to the bucket: %s: %w", name, err)
+	}
+	return nil
+}
+
 // unused returns an error if ships have covered partitions of an epoch. Then its object was deleted, and
 // offsets of another topic would be taken for shipped.
 func unused(ctx context.Context, b catalog.Reader, epoch uint64) error {

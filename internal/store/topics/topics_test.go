@@ -40,6 +40,13 @@ func after(e Epoch, before int) Epoch {
 	return e
 }
 
+var errReadOnly = errors.New("read only")
+
+// readOnly is a bucket whose user may not write.
+type readOnly struct{ bucket.Bucket }
+
+func (readOnly) PutIfAbsent(context.Context, string, []byte) (bool, error) { return false, errReadOnly }
+
 // Series keep their partition while partitions are not doubled, and then go to one of two.
 func TestParents(t *testing.T) {
 	for _, test := range []struct {
@@ -88,6 +95,12 @@ func TestAddAndList(t *testing.T) {
 		if end, ok := End(all, want.epoch, want.partition); end != want.end || ok != want.ok {
 			t.Errorf("%+v: got %d, %t", want, end, ok)
 		}
+	}
+	if err := Writable(ctx, b, &all[2]); err != nil {
+		t.Error(err)
+	}
+	if err := Writable(ctx, readOnly{b}, &all[2]); !errors.Is(err, errReadOnly) {
+		t.Errorf("a bucket that may not be written: got %v", err)
 	}
 	got, err := List(ctx, b)
 	if err != nil || !reflect.DeepEqual(got, all) {

@@ -43,6 +43,10 @@ Of records that Kafka has, one is given up at a time, such as one that cannot be
 
     shale kafka accept-loss 3:4711 --config shale.yaml
 
+A topic that another one has followed is named. If it is gone too early, all of a partition up to its end is given up:
+
+    shale kafka accept-loss 3:4711-4900 --config shale.yaml --kafka.topic shale
+
 The bucket records what was given up. The ingester goes on within a minute.`
 }
 
@@ -90,25 +94,38 @@ func (c *AcceptLoss) Run(ctx context.Context, k *kong.Context, environ []string,
 		return err
 	}
 	t, err := kafka.Describe(ctx, p.connection, p.topic)
-	if err != nil {
+	e := p.named()
+	end, ended := topics.End(p.epochs, e.Number, l.Partition)
+	gone := ended && (errors.Is(err, kafka.ErrNoTopic) || err == nil && t.ID != e.ID)
+	if err != nil && !gone {
 		return err
 	}
-	e := topics.Latest(p.epochs)
-	if f := recorded(t, e); f != nil && f.Refused {
-		return refusal(t.Name, []kafka.Finding{*f})
+	if !gone {
+		if f := recorded(t, e); f != nil && f.Refused {
+			return refusal(t.Name, []kafka.Finding{*f})
+		}
 	}
 	if l.Topic, l.Epoch = e.Topic, e.Number; l.Partition >= e.Partitions {
 		return usage("topic %s has %d partitions, 0 to %d", e.Topic, e.Partitions, e.Partitions-1)
 	}
-	has, err := kafka.Offsets(ctx, p.connection, e.Topic, l.Partition)
-	if err != nil {
-		return err
+	has := map[int32]kafka.Extent{}
+	if !gone {
+		if has, err = kafka.Offsets(ctx, p.connection, e.Topic, l.Partition); err != nil {
+			return err
+		}
 	}
 	cat, err := catalog.Open(ctx, p.bucket, catalog.Options{})
 	if err != nil {
 		return err
 	}
 	at := cat.Progress(topics.Node(l.Partition), e.Number)
+	if at.Closed {
+		return fmt.Errorf("partition %d of topic %s is closed: the bucket has all of its records", l.Partition, e.Topic)
+	}
+	if x := has[l.Partition]; ended && x.End < end && topics.Offset(at.To) >= x.End {
+		has[l.Partition] = kafka.Extent{Start: end, End: end} // the rest up to its end is lost
+		at.Leaders = 0
+	}
 	if taken, err := l.overwritten(ctx, p, e, &at, has[l.Partition]); err != nil || taken {
 		if err == nil && !c.DryRun {
 			err = l.overwrite(ctx, p, cat, e, at)
@@ -122,7 +139,10 @@ func (c *AcceptLoss) Run(ctx context.Context, k *kong.Context, environ []string,
 		return err
 	}
 	if l.From >= has[l.Partition].Start && !c.Force {
-		if err := l.unreadable(ctx, p.connection, e); err != nil {
+		switch err := readable(ctx, p.connection, e, l.Partition, l.From); {
+		case err == nil:
+			return fmt.Errorf("partition %d: the record with offset %d can be read; if it is what stops the partition, add --force", l.Partition, l.From)
+		case !errors.Is(err, model.ErrCorrupt):
 			return err
 		}
 	}
@@ -153,11 +173,21 @@ func (l *loss) check(has kafka.Extent, shipped int64) error {
 // errReadable says that a record was read.
 var errReadable = errors.New("the record can be read")
 
-// unreadable returns an error if the record can be read: the partition or the offset may be mistyped.
-func (l *loss) unreadable(ctx context.Context, c kafka.Connection, e *topics.Epoch) error {
+// named returns the epoch whose topic has the name of the setting kafka.topic, or else the last one.
+func (p *place) named() *topics.Epoch {
+	for i := len(p.epochs) - 1; i >= 0; i-- {
+		if p.epochs[i].Topic == p.topic {
+			return &p.epochs[i]
+		}
+	}
+	return topics.Latest(p.epochs)
+}
+
+// readable returns nil if a record can be read, and an error of class corrupt if it cannot.
+func readable(ctx context.Context, c kafka.Connection, e *topics.Epoch, partition int32, offset int64) error {
 	ctx, cancel := context.WithTimeout(ctx, readTime)
 	defer cancel()
-	r, err := kafka.OpenReader(ctx, kafka.ReaderOptions{Connection: c, Topic: e.Topic, TopicID: e.ID, Partition: l.Partition, From: l.From})
+	r, err := kafka.OpenReader(ctx, kafka.ReaderOptions{Connection: c, Topic: e.Topic, TopicID: e.ID, Partition: partition, From: offset})
 	if err != nil {
 		return err
 	}
@@ -165,8 +195,6 @@ func (l *loss) unreadable(ctx context.Context, c kafka.Connection, e *topics.Epo
 	for {
 		switch err := r.Read(ctx, func(*kafka.Record) error { return errReadable }); {
 		case errors.Is(err, errReadable):
-			return fmt.Errorf("partition %d: the record with offset %d can be read; if it is what stops the partition, add --force", l.Partition, l.From)
-		case errors.Is(err, model.ErrCorrupt):
 			return nil
 		case err != nil && !errors.Is(err, model.ErrTransient), ctx.Err() != nil:
 			return errors.Join(err, ctx.Err())

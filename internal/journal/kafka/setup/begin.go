@@ -2,9 +2,11 @@ package setup
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/shaledb/shale/internal/journal/kafka"
+	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/store/topics"
 )
 
@@ -20,12 +22,18 @@ func (p *place) begin(ctx context.Context, r *report, next topics.Epoch) error {
 		if err := p.whole(ctx, last); err != nil {
 			return err
 		}
+		if err := topics.Writable(ctx, p.bucket, last); err != nil { // before writes wait for the record
+			return err
+		}
 		var err error
 		if next.BeforeEnds, err = kafka.Seal(ctx, p.connection, last.Topic, last.ID, last.Partitions); err != nil {
 			return err
 		}
 	}
 	next, err := topics.Add(ctx, p.bucket, p.epochs, next)
+	if errors.Is(err, topics.ErrTaken) {
+		return p.taken(ctx, &next)
+	}
 	if err != nil && len(next.BeforeEnds) > 0 {
 		return fmt.Errorf("topic %s takes no more records, and topic %s is not recorded yet: run the command again: %w", last.Topic, next.Topic, err)
 	}
@@ -36,8 +44,21 @@ func (p *place) begin(ctx context.Context, r *report, next topics.Epoch) error {
 	return p.print(r)
 }
 
-// whole returns an error if brokers have lost records that the bucket has: others may have taken their
-// offsets, and an end below what the bucket has would leave these out without a word.
+// taken says which epoch another process has recorded meanwhile. To run the command again would double once
+// more.
+func (p *place) taken(ctx context.Context, next *topics.Epoch) error {
+	won, err := topics.Next(ctx, p.bucket, next.Number-1)
+	if err != nil || won == nil {
+		return fmt.Errorf("%w as epoch %d; see shale kafka check: %w", topics.ErrTaken, next.Number, err)
+	}
+	return fmt.Errorf("another command was faster: topic %s with %d partitions is epoch %d and takes writes; topic %s is not used. Do not run this command again: it would begin one epoch more",
+		won.Topic, won.Partitions, won.Number, next.Topic)
+}
+
+// whole returns an error if partitions of an epoch cannot be read up to their ends. Brokers may have lost
+// records that the bucket has: others may have taken their offsets, and an end below what the bucket has
+// would leave these out without a word. Or records were deleted before they were read, or one cannot be read:
+// then the partitions of the next epoch would wait without end, and queries with them.
 func (p *place) whole(ctx context.Context, e *topics.Epoch) error {
 	shipped, _, err := p.shipped(ctx, e)
 	if err != nil {
@@ -51,9 +72,21 @@ func (p *place) whole(ctx context.Context, e *topics.Epoch) error {
 	if err != nil {
 		return err
 	}
-	for n, first := range shipped {
-		if end := has[int32(n)].End; end < first {
-			return fmt.Errorf("topic %s, partition %d ends before offset %d, and the bucket has records up to %d: brokers have lost records; see shale kafka check", e.Topic, n, end, first)
+	for _, n := range partitions {
+		first, x := shipped[n], has[n]
+		switch {
+		case x.End < first:
+			return fmt.Errorf("topic %s, partition %d ends before offset %d, and the bucket has records up to %d: brokers have lost records; see shale kafka check", e.Topic, n, x.End, first)
+		case first < x.Start:
+			return fmt.Errorf("topic %s, partition %d: Kafka has deleted the records with offsets %d to %d, which are not in the bucket. Give them up first: shale kafka accept-loss %d:%d-%d",
+				e.Topic, n, first, x.Start-1, n, first, x.Start-1)
+		case first == x.End:
+			continue
+		}
+		if err := readable(ctx, p.connection, e, n, first); errors.Is(err, model.ErrCorrupt) {
+			return fmt.Errorf("%w. Give it up first: shale kafka accept-loss %d:%d", err, n, first)
+		} else if err != nil {
+			return err
 		}
 	}
 	return nil
