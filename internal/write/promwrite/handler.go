@@ -42,7 +42,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f, err := formOf(r.Header)
 	var due []*replicas.Cluster
 	res := h.server.Serve(r, err, func(req *receive.Request) (res receive.Response, err error) {
-		res, due, err = h.store(req, f)
+		res, due, err = h.store(req, f, false)
 		return res, err
 	})
 	h.takeOver(r.Context(), due)
@@ -50,8 +50,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.metrics.Observe(begin, &res, []string{f.version.String()})
 }
 
-// store parses a body and pushes its rows. It returns the clusters of which requests are due.
-func (h *Handler) store(r *receive.Request, f form) (_ receive.Response, due []*replicas.Cluster, _ error) {
+// store parses a body and pushes its rows. kept says that it was kept before its replica was elected. It returns
+// the clusters of which requests are due.
+func (h *Handler) store(r *receive.Request, f form, kept bool) (_ receive.Response, due []*replicas.Cluster, _ error) {
 	sent := r.Body
 	if err := r.Decode(f.encoding); err != nil {
 		return receive.Response{}, nil, err
@@ -61,7 +62,7 @@ func (h *Handler) store(r *receive.Request, f form) (_ receive.Response, due []*
 	b := h.sink.Batch(r.Tenant, model.Metrics)
 	defer h.sink.Recycle(b)
 	w.start(f.version, r.Body, h.sink.Seed(), h.sink.Limits(r.Tenant), b, r.Reserve)
-	w.election.start(h.elector, r.Tenant)
+	w.election.start(h.elector, r.Tenant, kept)
 	if err := w.walk(); err != nil {
 		return receive.Response{}, nil, err
 	}

@@ -31,6 +31,6 @@ func (p *pools) putWalker(w *walker) {
 	w.decoded, w.batch, w.reserve, w.left, w.emptyExample = nil, nil, nil, nil, ""
 	w.labels, w.one = model.LabelsBuilder{}, model.LabelsBuilder{}
 	w.keys.Reset()
-	w.election.start(nil, "")
+	w.election.start(nil, "", false)
 	p.walkers.Put(w)
 }

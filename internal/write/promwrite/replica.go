@@ -14,6 +14,8 @@ type Elector interface {
 	// Labels returns the names of the labels of cluster and replica.
 	Labels() (cluster, replica string)
 	Judge(tenant string, cluster, replica []byte) replicas.Verdict
+	// JudgeKept is for a request that was kept.
+	JudgeKept(tenant string, cluster, replica []byte) replicas.Verdict
 	// Stored reports whether requests of the leader are due, which are to be stored.
 	Stored(c *replicas.Cluster, newest int64) (due bool)
 	Dropped(other, repeated int)
@@ -37,6 +39,7 @@ const reasonReplicas = "too_many_ha_clusters"
 type election struct {
 	elector                    Elector
 	tenant                     string
+	kept                       bool // the request is one that was kept
 	clusterLabel, replicaLabel string
 
 	// Series mostly come from one replica, so the last verdict is kept, with the names that it is of.
@@ -63,8 +66,8 @@ type electedPart struct {
 	newest   int64
 }
 
-func (e *election) start(elector Elector, tenant string) {
-	*e = election{elector: elector, tenant: tenant, cluster: e.cluster[:0], replica: e.replica[:0], parts: e.parts[:0], spareReplica: e.spareReplica[:0]}
+func (e *election) start(elector Elector, tenant string, kept bool) {
+	*e = election{elector: elector, tenant: tenant, kept: kept, cluster: e.cluster[:0], replica: e.replica[:0], parts: e.parts[:0], spareReplica: e.spareReplica[:0]}
 	if elector != nil {
 		e.clusterLabel, e.replicaLabel = elector.Labels()
 	}
@@ -77,7 +80,11 @@ func (e *election) judge(cluster, replica []byte) replicas.Verdict {
 	}
 	if !e.judged || string(e.cluster) != string(cluster) || string(e.replica) != string(replica) {
 		e.cluster, e.replica = append(e.cluster[:0], cluster...), append(e.replica[:0], replica...)
-		e.last, e.judged = e.elector.Judge(e.tenant, cluster, replica), true
+		judge := e.elector.Judge
+		if e.kept {
+			judge = e.elector.JudgeKept
+		}
+		e.last, e.judged = judge(e.tenant, cluster, replica), true
 		e.undecided = e.last.Undecided
 	}
 	return e.last
@@ -97,7 +104,9 @@ func (w *walker) elect(s *seriesWalk, cluster, replica []byte) bool {
 		return false
 	case v.Cluster == nil:
 		w.election.other.Add(w.added(s))
-		w.election.spareFor(v.Spare, replica, w.batch.Samples.Times[s.samples:])
+		if !w.election.kept {
+			w.election.spareFor(v.Spare, replica, w.batch.Samples.Times[s.samples:])
+		}
 		w.truncate(s)
 		w.pending = w.pending[:0] // the leader's are reported
 		return false

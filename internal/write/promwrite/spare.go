@@ -3,10 +3,12 @@ package promwrite
 import (
 	"bytes"
 	"context"
+	"errors"
 	"net/http"
 	"time"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/write"
 	"github.com/shaledb/shale/internal/write/receive"
 	"github.com/shaledb/shale/internal/write/replicas"
 )
@@ -87,9 +89,13 @@ func (h *Handler) storeSpare(ctx context.Context, s spare) bool {
 		return true
 	}
 	r.Header.Set(model.TenantHeader, s.tenant)
+	full := false
 	res := h.server.Serve(r, nil, func(req *receive.Request) (res receive.Response, err error) {
-		res, _, err = h.store(req, s.form)
+		res, _, err = h.store(req, s.form, true)
+		var refused *write.Refused
+		full = errors.As(err, &refused) && refused.NewSeries
 		return res, err
 	})
-	return res.Status != http.StatusTooManyRequests && res.Status < http.StatusInternalServerError
+	// The rows of known series are stored then, and the others would be refused again and again.
+	return full || res.Status != http.StatusTooManyRequests && res.Status < http.StatusInternalServerError
 }

@@ -60,3 +60,28 @@ func TestTakeOver(t *testing.T) {
 		stored("at the end", 6)
 	}
 }
+
+// TestTakeOverIsNoLife: a leader that stops while its kept request cannot be stored is followed by the other
+// replica, and what is tried again is not what keeps it elected.
+func TestTakeOverIsNoLife(t *testing.T) {
+	p := newPair(t, 1<<20)
+	at := func(replica string, second int64) *prompb.WriteRequest {
+		return &prompb.WriteRequest{Timeseries: []prompb.TimeSeries{
+			series(sample(nowMs+second*1000, float64(second)), "__name__", "up", "__replica__", replica, "cluster", "eu"),
+		}}
+	}
+	p.send(t, v1, at("a", 0))
+	p.send(t, v1, at("b", 1))
+	p.now = p.now.Add(30 * time.Second)
+	c := p.elector.Judge("anonymous", []byte("eu"), []byte("b")).Cluster // and b stops
+	p.Err = fmt.Errorf("%w: the disk is busy", model.ErrTransient)
+	for range 6 {
+		p.now = p.now.Add(5 * time.Second)
+		p.TakeOver(t.Context(), c)
+	}
+	p.Err = nil
+	p.send(t, v1, at("a", 31))
+	if rows := p.Rows[`anonymous{__name__="up", cluster="eu"}`]; rows.Len() != 2 {
+		t.Errorf("a is not stored again: %v", rows)
+	}
+}

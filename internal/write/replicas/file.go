@@ -48,6 +48,7 @@ func Open(o Options) (*Table, error) {
 		repeated:   f.NewCounter(prometheus.CounterOpts{Name: "shale_ha_repeated_samples_total", Help: "Samples of a newly elected replica that were not stored because they are not newer than those of the replica before."}),
 		clusters:   f.NewGauge(prometheus.GaugeOpts{Name: "shale_ha_clusters", Help: "HA pairs that are known, of all tenants."}),
 		evicted:    f.NewCounter(prometheus.CounterOpts{Name: "shale_ha_spare_evicted_requests_total", Help: "Kept requests of replicas that are not elected that were forgotten for lack of memory; an election soon after leaves a gap."}),
+		gaveUp:     f.NewCounter(prometheus.CounterOpts{Name: "shale_ha_spare_given_up_requests_total", Help: "Kept requests of elected replicas that were forgotten since 30 tries to store them failed."}),
 		tookOver:   f.NewCounter(prometheus.CounterOpts{Name: "shale_ha_spare_stored_requests_total", Help: "Kept requests of replicas that were stored because their replica was elected."}),
 		spareBytes: f.NewGauge(prometheus.GaugeOpts{Name: "shale_ha_spare_bytes", Help: "Memory of kept requests of replicas that are not elected."}),
 		saved:      f.NewGauge(prometheus.GaugeOpts{Name: "shale_ha_save_success", Help: "Whether the last writing of the file of elected replicas succeeded; while it is 0, a restart may elect another replica."}),

@@ -112,12 +112,22 @@ func NewShared(o SharedOptions) (*Shared, error) {
 // Judge says whether a replica is the leader of its cluster. If that is not known, it waits for the order of
 // the records, for a few seconds at most.
 func (s *Shared) Judge(tenant string, cluster, replica []byte) Verdict {
+	return s.judge(tenant, cluster, replica, s.decide)
+}
+
+// JudgeKept is Judge for a request that was kept. It elects no replica, and does not say that the leader is
+// alive: a leader that has stopped must not stay by what it sent before.
+func (s *Shared) JudgeKept(tenant string, cluster, replica []byte) Verdict {
+	return s.judge(tenant, cluster, replica, s.decideKept)
+}
+
+func (s *Shared) judge(tenant string, cluster, replica []byte, decide func(tenant, cluster, replica string) (Verdict, <-chan struct{})) Verdict {
 	if len(cluster) > maxName || len(replica) > maxName || !utf8.Valid(cluster) || !utf8.Valid(replica) {
 		return Verdict{Refused: fmt.Sprintf("names of the cluster and the replica of an HA pair are UTF-8 of up to %d bytes at gateways, got %.40q and %.40q", maxName, cluster, replica)}
 	}
 	var late <-chan time.Time
 	for {
-		v, wait := s.decide(tenant, string(cluster), string(replica))
+		v, wait := decide(tenant, string(cluster), string(replica))
 		if wait == nil {
 			return v
 		}
@@ -158,26 +168,55 @@ func (s *Shared) decide(tenant, cluster, replica string) (Verdict, <-chan struct
 	}
 	silent := now.Sub(c.seen)
 	switch {
-	case c.lead.sure && c.replica == replica && !c.lead.confirmed.IsZero() && now.Sub(c.lead.confirmed) < s.o.Failover/2:
+	case c.replica == replica && s.confirmedLocked(c, now):
 		c.seen, c.lead.wrote = now, true
 		return Verdict{Cluster: c, Until: c.until}, nil
 	case c.replica != "" && c.replica != replica && silent < s.o.Failover:
 		return Verdict{Spare: c}, nil
 	}
-	settling := c.replica != "" && !c.lead.sure && now.Sub(c.lead.since) < s.speakEvery()
-	if !settling && (c.lead.asked.IsZero() || now.Sub(c.lead.asked) >= claimEvery) {
-		c.lead.asked = now
+	return Verdict{}, s.askLocked(c, now, func() {
 		r := s.recordLocked(c, tenant, cluster, now)
 		if r.Replica != replica {
 			r.Replica, r.Claim, r.Until = replica, true, s.untilLocked(c, now)
 		}
 		r.Silent, r.At = 0, now.Sub(s.began)
 		s.put(r)
+	})
+}
+
+// decideKept is decide for a request that was kept.
+func (s *Shared) decideKept(tenant, cluster, replica string) (Verdict, <-chan struct{}) {
+	now := s.o.Now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.tenants[tenant][cluster]
+	switch {
+	case c == nil || c.replica != replica:
+		return Verdict{}, nil
+	case s.confirmedLocked(c, now):
+		return Verdict{Cluster: c, Until: c.until}, nil
+	case now.Sub(c.seen) >= s.o.Failover/2: // then a record about it would allow nothing
+		return Verdict{Undecided: fmt.Sprintf("the replica of the HA pair %.40q that leads has stopped", cluster)}, nil
+	}
+	return Verdict{}, s.askLocked(c, now, func() { s.put(s.recordLocked(c, tenant, cluster, now)) })
+}
+
+// confirmedLocked says that samples of the leader may be stored.
+func (s *Shared) confirmedLocked(c *Cluster, now time.Time) bool {
+	return c.lead.sure && !c.lead.confirmed.IsZero() && now.Sub(c.lead.confirmed) < s.o.Failover/2
+}
+
+// askLocked writes a record unless one is on its way, and returns a channel that the next record closes.
+func (s *Shared) askLocked(c *Cluster, now time.Time, put func()) <-chan struct{} {
+	settling := c.replica != "" && !c.lead.sure && now.Sub(c.lead.since) < s.speakEvery()
+	if !settling && (c.lead.asked.IsZero() || now.Sub(c.lead.asked) >= claimEvery) {
+		c.lead.asked = now
+		put()
 	}
 	if c.lead.changed == nil {
 		c.lead.changed = make(chan struct{})
 	}
-	return Verdict{}, c.lead.changed
+	return c.lead.changed
 }
 
 // untilLocked returns up to which time a leader that is elected now may not write.

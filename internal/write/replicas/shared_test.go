@@ -414,3 +414,52 @@ func TestUndecided(t *testing.T) {
 		}
 	})
 }
+
+// TestKeptRequestsAreNoLife: a leader that has stopped does not stay by what it sent before, however often
+// that is tried again. The other replica is elected as always.
+func TestKeptRequestsAreNoLife(t *testing.T) {
+	w, g, _ := rig(t)
+	write := func(replica string) Verdict {
+		v, wait := g.decide("t", "c", replica)
+		if wait != nil {
+			w.pass(0, g)
+			v, _ = g.decide("t", "c", replica)
+		}
+		return v
+	}
+	write("a")
+	g.Keep(write("b").Spare, []byte("b"), Spare{Request: "kept", Bytes: 1, Newest: 1})
+	w.pass(testFailover, g)
+	c := write("b").Cluster
+	if c == nil {
+		t.Fatal("b is not elected")
+	}
+	tries := 0
+	stops := w.now
+	for write("a").Cluster == nil {
+		if w.now.Sub(stops) > 2*testFailover {
+			t.Fatalf("a is not elected %s after b has stopped, with %d tries of what it sent before", w.now.Sub(stops), tries)
+		}
+		s, ok := g.Due(c)
+		if !ok {
+			t.Fatal("nothing is due")
+		}
+		v, wait := g.decideKept("t", "c", "b")
+		if wait != nil {
+			w.pass(0, g)
+			v, _ = g.decideKept("t", "c", "b")
+		}
+		if v.Cluster != nil {
+			tries++
+		}
+		g.PutBack(c, s)
+		w.pass(500*time.Millisecond, g)
+		g.speak()
+	}
+	if tries == 0 {
+		t.Error("what was kept was never to be stored")
+	}
+	if v, wait := g.decideKept("t", "c", "b"); v != (Verdict{}) || wait != nil {
+		t.Errorf("of a replica that leads no more: %+v", v)
+	}
+}

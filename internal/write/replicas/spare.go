@@ -11,7 +11,13 @@ type Spare struct {
 	Newest int64
 
 	replica string
+	// tries is how often it could not be stored.
+	tries int
 }
+
+// maxTries is how often a kept request is tried that cannot be stored. Each try may store the rows of known
+// series once more.
+const maxTries = 30
 
 // spares are the requests that are kept for one cluster. The mutex of the table guards them.
 type spares struct {
@@ -64,10 +70,15 @@ func (t *Table) Due(c *Cluster) (Spare, bool) {
 	return s, true
 }
 
-// PutBack keeps a request that could not be stored yet, for the next try.
+// PutBack keeps a request that could not be stored yet, for the next try. It forgets one that was
+// tried often.
 func (t *Table) PutBack(c *Cluster, s Spare) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if s.tries++; s.tries >= maxTries {
+		t.metrics.gaveUp.Inc()
+		return
+	}
 	if !c.forgotten && s.replica == c.replica {
 		t.holdLocked(c, &c.spares.due, s)
 	}

@@ -132,3 +132,27 @@ func TestSparesAreBounded(t *testing.T) {
 	k.want("of the modest", k.due(modest), "b1", "b2", "b3")
 	k.wantBytes(0)
 }
+
+// TestTriesAreBounded: a kept request that cannot be stored is forgotten in the end.
+func TestTriesAreBounded(t *testing.T) {
+	k := newKeeper(t)
+	c := k.judge("t", "a").Cluster
+	k.send("t", "b", 11)
+	k.now = k.now.Add(30 * time.Second)
+	k.judge("t", "b")
+	tries := 0
+	for {
+		s, ok := k.Due(c)
+		if !ok {
+			break
+		}
+		if tries++; tries > maxTries {
+			t.Fatal("it is tried without end")
+		}
+		k.PutBack(c, s)
+	}
+	if n := testutil.ToFloat64(k.metrics.gaveUp); tries != maxTries || n != 1 {
+		t.Errorf("%d tries, %v requests were given up", tries, n)
+	}
+	k.wantBytes(0)
+}

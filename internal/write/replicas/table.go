@@ -118,6 +118,18 @@ func (t *Table) Judge(tenant string, cluster, replica []byte) Verdict {
 	return Verdict{Cluster: c, Until: c.until}
 }
 
+// JudgeKept is Judge for a request that was kept. It elects no replica, and does not say that the leader is
+// alive: a leader that has stopped must not stay by what it sent before.
+func (t *Table) JudgeKept(tenant string, cluster, replica []byte) Verdict {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	c := t.tenants[tenant][string(cluster)]
+	if c == nil || c.replica != string(replica) {
+		return Verdict{}
+	}
+	return Verdict{Cluster: c, Until: c.until}
+}
+
 func (t *Table) electLocked(c *Cluster, tenant, cluster, replica string) {
 	t.o.Logger.Info("elected a replica of an HA pair", "tenant", tenant, "cluster", cluster, "replica", replica, "before", c.replica)
 	c.replica = replica
@@ -196,6 +208,6 @@ func (t *Table) Dropped(other, repeated int) {
 // metrics count elections and what they drop.
 type metrics struct {
 	elections, other, repeated  prometheus.Counter
-	evicted, tookOver           prometheus.Counter
+	evicted, tookOver, gaveUp   prometheus.Counter
 	clusters, saved, spareBytes prometheus.Gauge
 }
