@@ -70,3 +70,50 @@ func TestBrake(t *testing.T) {
 		t.Errorf("covered are %v", b.covered)
 	}
 }
+
+// TestBrakeLetsMissingLabelsPass: a partition that lacks labels gets them while the brake is on, until its
+// ingester has counted its series again. Otherwise each would wait for the other.
+func TestBrakeLetsMissingLabelsPass(t *testing.T) {
+	o := Options{Epoch: topics.Epoch{Number: 1, Partitions: 2, Topic: "shale"}, Connection: kafka.Connection{Brokers: []string{"127.0.0.1:1"}}, Registerer: prometheus.NewRegistry()}
+	b, err := newBrake(&o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.asker.Close()
+	a, err := known.NewAnnouncer(known.AnnouncerOptions{Bytes: 1 << 20, Topic: known.Topic{Epoch: 1, Partitions: 2}, Refresh: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	s := newSeries(&o, a)
+	s.brake = b
+	g := &Gateway{o: o, series: s, announcer: a, brake: b}
+	key := func(partition int32) model.Key {
+		for n := uint64(1); ; n++ {
+			if k := (model.Key{Hi: 1, Lo: n<<8 | n}); topics.PartitionOf(k, 2) == partition {
+				return k
+			}
+		}
+	}
+	b.use.Store(&kafka.Use{Share: 0.8, Setting: "retention.ms"})
+	want := func(what string, partition int32, passes bool) {
+		t.Helper()
+		batch := &model.Batch{Tenant: "t", Signal: model.Metrics}
+		batch.Labels.Append(0, model.LabelsOf("a", "b"))
+		batch.EndSeries(key(partition))
+		if err := s.Over(t.Context(), batch, func(int) {}); (err == nil) != passes {
+			t.Errorf("%s: a series of partition %d gets %v", what, partition, err)
+		}
+	}
+	a.Announced(a.Moment(), "t", model.Metrics, []model.Key{key(0)})
+	want("one that is known", 0, true)
+	want("one that is not", 1, false)
+	record, value := (&state.Forget{Partition: state.Partition{Epoch: 1}, Since: 5}).Encode()
+	g.told(1, record, value, 7)
+	want("labels are lacking", 0, true)
+	want("elsewhere they are not", 1, false)
+	s.expire(time.Now().Add(time.Hour))
+	want("its ingester is away", 0, true)
+	s.take(&state.Series{Partition: state.Partition{Epoch: 1}}, time.Now())
+	want("it is counted again", 0, false)
+}

@@ -29,10 +29,12 @@ type series struct {
 	unlisted  prometheus.Counter
 	warned    atomic.Int64 // when the log last had a tenant that is not listed
 
-	mu     sync.RWMutex
-	epoch  topics.Epoch
-	of     map[int32]counted
-	active map[string]int64 // of all partitions
+	mu    sync.RWMutex
+	epoch topics.Epoch
+	of    map[int32]counted
+	// lacking are the partitions that lack labels, until they are counted again.
+	lacking map[int32]bool
+	active  map[string]int64 // of all partitions
 }
 
 // counted is a count of a partition.
@@ -45,7 +47,7 @@ type counted struct {
 const countAge = 5 * time.Minute
 
 func newSeries(o *Options, announcer *known.Announcer) *series {
-	s := &series{epoch: o.Epoch, most: o.SeriesOf, announcer: announcer, of: map[int32]counted{}, active: map[string]int64{}, log: o.Logger,
+	s := &series{epoch: o.Epoch, most: o.SeriesOf, announcer: announcer, of: map[int32]counted{}, lacking: map[int32]bool{}, active: map[string]int64{}, log: o.Logger,
 		creation: creation{rates: o.Rates, gateways: int64(max(1, o.Gateways)), tenants: map[string]*spent{}}}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
@@ -73,6 +75,7 @@ func (s *series) follow(e *topics.Epoch) {
 	defer s.mu.Unlock()
 	s.epoch = *e
 	clear(s.of)
+	clear(s.lacking)
 	clear(s.active)
 }
 
@@ -85,6 +88,7 @@ func (s *series) take(r *state.Series, now time.Time) {
 		return
 	}
 	s.drop(number)
+	delete(s.lacking, number)
 	for tenant, n := range r.Active {
 		s.active[tenant] += n
 	}
@@ -107,10 +111,11 @@ func (s *series) expire(now time.Time) {
 func (s *series) forget(p state.Partition) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if p.Epoch != s.epoch.Number {
+	if p.Epoch != s.epoch.Number || p.Number >= s.epoch.Partitions {
 		return
 	}
 	s.drop(p.Number)
+	s.lacking[p.Number] = true
 }
 
 // drop drops the numbers of a partition. mu must be held.
@@ -201,15 +206,17 @@ func (s *series) passed(tenant string, n int) {
 	}
 }
 
-// overBrake refuses the series that neither this gateway has announced nor ingesters list.
+// overBrake refuses the series that neither this gateway has announced nor ingesters list. Those of a
+// partition that lacks labels pass: its ingester goes on only with these, and the brake goes off only if it does.
 func (s *series) overBrake(b *model.Batch, over func(label int), why error) error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	refused := 0
 	for label, i := range b.Labels.Series {
 		k := b.Keys[i]
-		f := s.of[topics.PartitionOf(k, s.epoch.Partitions)].known(b.Tenant)
-		if !(f != nil && f.Has(k.Lo)) && !s.announcer.Has(b.Tenant, b.Signal, k) {
+		p := topics.PartitionOf(k, s.epoch.Partitions)
+		f := s.of[p].known(b.Tenant)
+		if !s.lacking[p] && !(f != nil && f.Has(k.Lo)) && !s.announcer.Has(b.Tenant, b.Signal, k) {
 			over(label)
 			refused++
 		}
