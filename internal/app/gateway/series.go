@@ -207,7 +207,7 @@ func (s *series) passed(tenant string, n int) {
 }
 
 // overBrake refuses the series that neither this gateway has announced nor ingesters list. Those of a
-// partition that lacks labels pass: its ingester goes on only with these, and the brake goes off only if it does.
+// partition that lacks labels pass: its ingester goes on only with these, and then the brake goes off.
 func (s *series) overBrake(b *model.Batch, over func(label int), why error) error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

@@ -50,8 +50,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.metrics.Observe(begin, &res, []string{f.version.String()})
 }
 
-// store parses a body and pushes its rows. kept says that it was kept before its replica was elected. It returns
-// the clusters of which requests are due.
+// store parses a body and pushes its rows. kept says that it was kept before its replica was elected.
+// It returns the clusters of which requests are due.
 func (h *Handler) store(r *receive.Request, f form, kept bool) (_ receive.Response, due []*replicas.Cluster, _ error) {
 	sent := r.Body
 	if err := r.Decode(f.encoding); err != nil {
