@@ -1,12 +1,14 @@
 package gateway
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"time"
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/store/head"
+	"github.com/shaledb/shale/internal/write"
 )
 
 // Rates are the limits on how fast series are created, per second; 0: there is no limit.
@@ -92,6 +94,43 @@ func (c *creation) take(tenant string, n int, now time.Time) (allowed int, _ err
 		return allowed, nil
 	}
 	return allowed, err
+}
+
+// giveBack takes n series of a tenant back that were not created after all.
+func (c *creation) giveBack(tenant string, n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.all.series = max(0, c.all.series-float64(n))
+	if t := c.tenants[tenant]; t != nil {
+		t.series = max(0, t.series-float64(n))
+	}
+}
+
+// chargedLog gives back what the new series of a batch have taken of the limits on creation if it cannot be
+// appended. Otherwise the repetitions of senders use the limits up while Kafka is away.
+type chargedLog struct {
+	write.Journal
+	series *series
+}
+
+// Append is [write.Journal.Append].
+func (l *chargedLog) Append(ctx context.Context, b *model.Batch) error {
+	err := l.Journal.Append(ctx, b)
+	if err != nil && b.Labels.Len() > 0 {
+		l.series.giveBack(b)
+	}
+	return err
+}
+
+// giveBack gives back what the new series of a batch have taken.
+func (s *series) giveBack(b *model.Batch) {
+	if s.creation.rates.All <= 0 && s.creation.rates.of(b.Tenant) <= 0 {
+		return
+	}
+	s.mu.RLock()
+	fresh, _ := s.freshLocked(b)
+	s.mu.RUnlock()
+	s.creation.giveBack(b.Tenant, len(fresh))
 }
 
 // ofLocked returns what a tenant has used.

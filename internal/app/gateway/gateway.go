@@ -26,6 +26,7 @@ import (
 var (
 	_ write.Head    = (*known.Announcer)(nil)
 	_ write.Journal = (*epochLog)(nil)
+	_ write.Journal = (*chargedLog)(nil)
 )
 
 // Options build a Gateway.
@@ -118,7 +119,7 @@ func Open(ctx context.Context, o Options) (_ *Gateway, err error) {
 	}
 	parts := &parts{of: o.LimitsOf, n: int64(max(1, o.Gateways))}
 	g.path = write.New(write.Options{
-		Seed: o.Seed, Head: g.announcer, Journal: &epochLog{g}, Groups: g.series, Metadata: g.families, Limits: o.Limits, LimitsOf: parts.limits, Meter: o.Meter,
+		Seed: o.Seed, Head: g.announcer, Journal: &chargedLog{&epochLog{g}, g.series}, Groups: g.series, Metadata: g.families, Limits: o.Limits, LimitsOf: parts.limits, Meter: o.Meter,
 		Room: func() error { return g.brake.refused(refuseAll) }, Now: o.Now, Registerer: o.Registerer, Logger: o.Logger,
 	})
 	g.running, g.stop = context.WithCancel(context.Background())

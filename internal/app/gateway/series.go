@@ -173,7 +173,15 @@ func (s *series) fresh(b *model.Batch, most int64) (labels []int, active int64) 
 	if active < most && !rated {
 		return nil, active
 	}
-	unlisted := 0
+	labels, unlisted := s.freshLocked(b)
+	if unlisted > 0 {
+		s.passed(b.Tenant, unlisted)
+	}
+	return labels, active
+}
+
+// freshLocked returns the label sets of a batch whose series are new, and how many may be new.
+func (s *series) freshLocked(b *model.Batch) (labels []int, unlisted int) {
 	for label, i := range b.Labels.Series {
 		k := b.Keys[i]
 		if s.announcer.Has(b.Tenant, b.Signal, k) {
@@ -187,10 +195,7 @@ func (s *series) fresh(b *model.Batch, most int64) (labels []int, active int64) 
 			labels = append(labels, label)
 		}
 	}
-	if unlisted > 0 {
-		s.passed(b.Tenant, unlisted)
-	}
-	return labels, active
+	return labels, unlisted
 }
 
 // unlistedEvery is how often the log names a tenant whose series pass for lack of a list.
