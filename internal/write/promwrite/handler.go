@@ -76,12 +76,14 @@ func (h *Handler) store(r *receive.Request, f form, kept bool) (_ receive.Respon
 	if err != nil {
 		return receive.Response{Stored: stored}, nil, err
 	}
-	due = w.election.stored()
+	if stored.Total() > 0 {
+		due = w.election.stored()
+	}
 	w.election.keep(f, sent)
 	for i := range w.metadata {
 		m := &w.metadata[i]
 		h.sink.Metadata(r.Tenant, m.family.slice(r.Body), m.typ.word(), m.help.slice(r.Body), m.unit.slice(r.Body))
 	}
-	rep := report{stored: stored, other: w.election.other, left: left, empty: w.empty, emptyExample: w.emptyExample}
+	rep := report{stored: stored, other: w.election.other, repeated: w.election.repeated, left: left, empty: w.empty, emptyExample: w.emptyExample}
 	return rep.response(f.version), due, nil
 }

@@ -50,6 +50,8 @@ type election struct {
 	parts []electedPart
 	// other counts samples of replicas that are not elected.
 	other write.Counts
+	// repeated counts rows of a leader that the one before has written.
+	repeated write.Counts
 	// spare is the cluster of these samples, and spareReplica their replica, if it is one only.
 	spare        *replicas.Cluster
 	spareReplica []byte
@@ -105,7 +107,7 @@ func (w *walker) elect(s *seriesWalk, cluster, replica []byte) bool {
 	case v.Cluster == nil:
 		w.election.other.Add(w.added(s))
 		if !w.election.kept {
-			w.election.spareFor(v.Spare, replica, w.batch.Samples.Times[s.samples:])
+			w.election.spareFor(&v, replica, w.batch.Samples.Times[s.samples:])
 		}
 		w.truncate(s)
 		w.pending = w.pending[:0] // the leader's are reported
@@ -113,11 +115,14 @@ func (w *walker) elect(s *seriesWalk, cluster, replica []byte) bool {
 	}
 	at, newest := len(w.batch.Keys), int64(0)
 	for _, t := range w.batch.Samples.Times[s.samples:] {
-		newest = max(newest, t)
+		newest = v.Reached(newest, t)
 	}
 	parts := w.election.parts
 	if n := len(parts); n > 0 && parts[n-1].verdict == v {
-		parts[n-1].to, parts[n-1].newest = at+1, max(parts[n-1].newest, newest)
+		parts[n-1].to = at + 1
+		if newest != 0 {
+			parts[n-1].newest = v.Reached(parts[n-1].newest, newest)
+		}
 		return true
 	}
 	w.election.parts = append(parts, electedPart{v, at, at + 1, newest})
@@ -131,7 +136,6 @@ func (w *walker) cutRepeated() {
 	for i := range e.parts {
 		any = any || e.parts[i].verdict.Until != 0
 	}
-	repeated := 0
 	if any {
 		part := 0
 		w.batch.KeepRows(func(f model.Family, series, row int) bool {
@@ -141,12 +145,18 @@ func (w *walker) cutRepeated() {
 			if part == len(e.parts) || series < e.parts[part].from || w.batch.Columns(f).Times[row] > e.parts[part].verdict.Until {
 				return true
 			}
-			if f != model.Exemplars {
-				repeated++
+			switch c := w.batch.Columns(f); {
+			case f == model.Exemplars:
+				e.repeated.Exemplars++
+			case c.Kind(row) == model.KindHistogram:
+				e.repeated.Histograms++
+			default:
+				e.repeated.Samples++
 			}
 			return false
 		})
 	}
+	repeated := e.repeated.Samples + e.repeated.Histograms
 	if n := e.other.Samples + e.other.Histograms; n > 0 || repeated > 0 {
 		e.elector.Dropped(n, repeated)
 	}

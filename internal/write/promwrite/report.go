@@ -15,7 +15,9 @@ type report struct {
 	// other counts samples of replicas that are not elected. The sender is told that they are written, since
 	// those of the leader stand for them: Prometheus takes it for a failure if nothing is.
 	other write.Counts
-	left  write.Rejections
+	// repeated counts rows of a new leader that the one before has written: the same holds for them.
+	repeated write.Counts
+	left     write.Rejections
 	// empty counts the version 2 time series without any content. emptyExample is the first of them.
 	empty        int
 	emptyExample string
@@ -27,6 +29,7 @@ type report struct {
 func (r *report) response(v version) receive.Response {
 	left, written := r.left.Counts(), r.stored
 	written.Add(r.other)
+	written.Add(r.repeated)
 	if r.empty == 0 && (left.Total() == 0 || v == v1 && left.Samples+left.Histograms == 0) {
 		return receive.Response{Status: http.StatusNoContent, Stored: written}
 	}

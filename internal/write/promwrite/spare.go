@@ -28,14 +28,14 @@ type spare struct {
 }
 
 // spareFor notes samples of a replica that is not elected.
-func (e *election) spareFor(c *replicas.Cluster, replica []byte, times []int64) {
-	if e.spare == nil {
+func (e *election) spareFor(v *replicas.Verdict, replica []byte, times []int64) {
+	if c := v.Spare; e.spare == nil {
 		e.spare, e.spareReplica = c, append(e.spareReplica[:0], replica...)
 	} else if e.spare != c || string(e.spareReplica) != string(replica) {
 		e.mixed = true
 	}
 	for _, t := range times {
-		e.newest = max(e.newest, t)
+		e.newest = v.Reached(e.newest, t)
 	}
 }
 

@@ -85,3 +85,54 @@ func TestTakeOverIsNoLife(t *testing.T) {
 		t.Errorf("a is not stored again: %v", rows)
 	}
 }
+
+// TestFutureSampleLeavesNoGap: one target of the leader has a clock that is ahead. A failover leaves no gap,
+// also if the sample is one that can not be stored.
+func TestFutureSampleLeavesNoGap(t *testing.T) {
+	for _, ahead := range []int64{300, 100 * 365 * 86400} {
+		p := newPair(t, 1<<20)
+		send := func(replica string, second int64, status int) {
+			t.Helper()
+			w := p.send(t, v2, &prompb.WriteRequest{Timeseries: []prompb.TimeSeries{
+				series(sample(nowMs+second*1000, float64(second)), "__name__", "up", "__replica__", replica, "cluster", "eu"),
+				series(sample(nowMs+(second+ahead)*1000, 1), "__name__", "ahead", "__replica__", replica, "cluster", "eu"),
+			}})
+			if w.Code != status {
+				t.Errorf("%s, %d s: %d %s", replica, second, w.Code, w.Body)
+			}
+		}
+		status := 204
+		if ahead > 3600 {
+			status = 400
+		}
+		send("a", 0, status)
+		for second := int64(5); second < 30; second += 5 {
+			p.now = p.now.Add(5 * time.Second)
+			send("b", second, 204)
+		}
+		p.now = p.now.Add(5 * time.Second)
+		send("b", 30, status)
+		if rows := p.Rows[`anonymous{__name__="up", cluster="eu"}`]; rows.Len() != 7 {
+			t.Errorf("%d s ahead: %d rows are stored, want 7: %v", ahead, rows.Len(), rows.Times)
+		}
+	}
+}
+
+// TestRepeatedCountAsWritten: a new leader whose clock is slow gets the counts of what the one before has
+// written. Prometheus takes it for a failure if nothing is.
+func TestRepeatedCountAsWritten(t *testing.T) {
+	p := newPair(t, 0)
+	at := func(replica string, second int64) *prompb.WriteRequest {
+		return &prompb.WriteRequest{Timeseries: []prompb.TimeSeries{
+			series(sample(nowMs+second*1000, float64(second)), "__name__", "up", "__replica__", replica, "cluster", "eu"),
+		}}
+	}
+	p.send(t, v2, at("a", 0))
+	p.now = p.now.Add(30 * time.Second)
+	if w := p.send(t, v2, at("b", -10)); w.Code != 204 || saysWritten(w) != "1" {
+		t.Errorf("%d %s, %s written", w.Code, w.Body, saysWritten(w))
+	}
+	if rows := p.Rows[`anonymous{__name__="up", cluster="eu"}`]; rows.Len() != 1 {
+		t.Errorf("stored %v", rows.Times)
+	}
+}

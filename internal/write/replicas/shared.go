@@ -170,9 +170,9 @@ func (s *Shared) decide(tenant, cluster, replica string) (Verdict, <-chan struct
 	switch {
 	case c.replica == replica && s.confirmedLocked(c, now):
 		c.seen, c.lead.wrote = now, true
-		return Verdict{Cluster: c, Until: c.until}, nil
+		return Verdict{Cluster: c, Until: c.until, Now: now.UnixNano()}, nil
 	case c.replica != "" && c.replica != replica && silent < s.o.Failover:
-		return Verdict{Spare: c}, nil
+		return Verdict{Spare: c, Now: now.UnixNano()}, nil
 	}
 	return Verdict{}, s.askLocked(c, now, func() {
 		r := s.recordLocked(c, tenant, cluster, now)
@@ -194,7 +194,7 @@ func (s *Shared) decideKept(tenant, cluster, replica string) (Verdict, <-chan st
 	case c == nil || c.replica != replica:
 		return Verdict{}, nil
 	case s.confirmedLocked(c, now):
-		return Verdict{Cluster: c, Until: c.until}, nil
+		return Verdict{Cluster: c, Until: c.until, Now: now.UnixNano()}, nil
 	case now.Sub(c.seen) >= s.o.Failover/2: // then a record about it would allow nothing
 		return Verdict{Undecided: fmt.Sprintf("the replica of the HA pair %.40q that leads has stopped", cluster)}, nil
 	}
@@ -257,7 +257,7 @@ func (s *Shared) Take(r *Record, offset int64) {
 		if seen.After(c.seen) {
 			c.seen = seen
 		}
-		c.newest = max(c.newest, r.Newest)
+		c.reach(r.Newest, now)
 		c.lead.saidNewest = max(c.lead.saidNewest, r.Newest) // all are told
 		s.trimLocked(c)
 	case next || c.lead.last == unseen || !c.lead.sure && !r.Claim:

@@ -81,11 +81,37 @@ type Verdict struct {
 	Until int64
 	// Spare is the cluster if another replica is its leader.
 	Spare *Cluster
+	// Now is when it was said, in Unix nanoseconds; only for a leader, and a replica that is not.
+	Now int64
 	// Refused is why rows can not be stored at all; empty: the rows of another replica are, or will be.
 	Refused string
 	// Undecided is why it cannot be known now whether the rows are stored; empty: it is known. The sender is to
 	// send them again.
 	Undecided string
+}
+
+// Reached returns up to which time a replica has written, given what it was without a sample at time t; 0:
+// there was no sample. One target with a clock that is ahead says nothing of the others. So the newest sample
+// counts that is not ahead of this clock, and if all are, as of a replica with a wrong clock, the oldest.
+func (v *Verdict) Reached(before, t int64) int64 {
+	switch {
+	case before == 0:
+		return t
+	case before > v.Now:
+		return min(before, t)
+	case t > v.Now:
+		return before
+	}
+	return max(before, t)
+}
+
+// reach notes up to which time the leader has written. One that has samples from now has no clock that is
+// ahead, so it is not taken to have reached a later time.
+func (c *Cluster) reach(newest int64, now time.Time) {
+	c.newest = max(c.newest, newest)
+	if at := now.UnixNano(); newest != 0 && newest <= at {
+		c.newest = min(c.newest, at)
+	}
 }
 
 // Labels returns the names of the labels of cluster and replica.
@@ -106,7 +132,7 @@ func (t *Table) Judge(tenant string, cluster, replica []byte) Verdict {
 		t.electLocked(c, tenant, string(cluster), string(replica))
 	case c.replica == string(replica):
 	case now.Sub(c.seen) < t.o.Failover:
-		return Verdict{Spare: c}
+		return Verdict{Spare: c, Now: now.UnixNano()}
 	default:
 		// A sender with a clock far ahead must not silence its successor for long.
 		c.until = min(c.newest, now.Add(max(t.o.Failover, minSilence)).UnixNano())
@@ -115,7 +141,7 @@ func (t *Table) Judge(tenant string, cluster, replica []byte) Verdict {
 	}
 	c.seen = now
 	t.unsaved = true
-	return Verdict{Cluster: c, Until: c.until}
+	return Verdict{Cluster: c, Until: c.until, Now: now.UnixNano()}
 }
 
 // JudgeKept is Judge for a request that was kept. It elects no replica, and does not say that the leader is
@@ -127,7 +153,7 @@ func (t *Table) JudgeKept(tenant string, cluster, replica []byte) Verdict {
 	if c == nil || c.replica != string(replica) {
 		return Verdict{}
 	}
-	return Verdict{Cluster: c, Until: c.until}
+	return Verdict{Cluster: c, Until: c.until, Now: t.o.Now().UnixNano()}
 }
 
 func (t *Table) electLocked(c *Cluster, tenant, cluster, replica string) {
@@ -193,7 +219,7 @@ func (t *Table) forgetLocked(now time.Time) {
 func (t *Table) Stored(c *Cluster, newest int64) (due bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	c.newest = max(c.newest, newest)
+	c.reach(newest, t.o.Now())
 	t.trimLocked(c)
 	return len(c.spares.due) > 0
 }

@@ -189,3 +189,27 @@ func TestRun(t *testing.T) {
 		<-done
 	})
 }
+
+// TestReached: one sample from the future does not say that a replica has reached it, unless all are ahead.
+func TestReached(t *testing.T) {
+	v := &Verdict{Now: 100}
+	for _, x := range []struct {
+		times []int64
+		want  int64
+	}{{nil, 0}, {[]int64{90}, 90}, {[]int64{90, 95, 91}, 95}, {[]int64{90, 900, 95}, 95}, {[]int64{900, 95}, 95}, {[]int64{900, 110, 120}, 110}, {[]int64{100, 101}, 100}} {
+		got := int64(0)
+		for _, at := range x.times {
+			got = v.Reached(got, at)
+		}
+		if got != x.want {
+			t.Errorf("%v: %d, want %d", x.times, got, x.want)
+		}
+	}
+	w := newWorld(t)
+	c := w.Judge("t", []byte("c"), []byte("a")).Cluster
+	w.Stored(c, w.now.Add(time.Hour).UnixNano())
+	w.Stored(c, w.now.Add(-time.Second).UnixNano())
+	if c.newest != w.now.UnixNano() {
+		t.Errorf("a leader with samples from now is taken to be %s ahead", time.Duration(c.newest-w.now.UnixNano()))
+	}
+}
