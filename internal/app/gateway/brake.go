@@ -38,6 +38,8 @@ type brake struct {
 	epoch   topics.Epoch // that takes writes
 	covered map[int32]int64
 
+	last kafka.Uses // what Kafka has said last of each setting
+
 	use    atomic.Pointer[kafka.Use]
 	failed prometheus.Counter
 }
@@ -83,6 +85,7 @@ func (b *brake) follow(e topics.Epoch) {
 		b.epoch = e
 		clear(b.covered)
 		b.use.Store(&kafka.Use{})
+		b.last = kafka.Uses{}
 	}
 }
 
@@ -123,24 +126,38 @@ func (b *brake) check(ctx context.Context) (kafka.Retention, error) {
 	if err != nil {
 		return r, err
 	}
-	use, err := b.asker.Use(ctx, topic, r, from, time.Now())
-	if err != nil && use.Share <= b.use.Load().Share {
-		return r, err // what is known of the rest may be more
-	}
-	use.Topic = topic
-	b.mu.Lock()
-	before := b.use.Load()
-	if b.epoch.Topic == topic { // and no other one takes writes meanwhile
-		b.use.Store(&use)
-	}
-	b.mu.Unlock()
+	uses, err := b.asker.Use(ctx, topic, r, from, time.Now())
+	before, use := b.found(topic, uses)
 	switch level := levelOf(use.Share); {
 	case level > levelOf(before.Share):
-		b.o.Logger.Error("refusing writes", "why", b.text(&use, level))
+		b.o.Logger.Error("refusing writes", "why", b.text(use, level))
 	case level < levelOf(before.Share):
 		b.o.Logger.Info("refusing fewer writes: ingesters catch up", "retention_used", use.Share)
 	}
 	return r, err
+}
+
+// found notes what Kafka has said, and returns what counted before and what counts now. A setting that it has
+// not said goes on to count as it did, and does not keep the other one from falling.
+func (b *brake) found(topic string, uses kafka.Uses) (before, now *kafka.Use) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	before = b.use.Load()
+	if b.epoch.Topic != topic { // another one takes writes meanwhile
+		return before, before
+	}
+	now = &kafka.Use{}
+	for _, x := range []struct{ said, last **kafka.Use }{{&uses.Time, &b.last.Time}, {&uses.Bytes, &b.last.Bytes}} {
+		if *x.said != nil {
+			*x.last = *x.said
+		}
+		if l := *x.last; l != nil && l.Share > now.Share {
+			now = l
+		}
+	}
+	now.Topic = topic
+	b.use.Store(now)
+	return before, now
 }
 
 // level is what is refused.

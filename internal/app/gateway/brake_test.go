@@ -117,3 +117,37 @@ func TestBrakeLetsMissingLabelsPass(t *testing.T) {
 	s.take(&state.Series{Partition: state.Partition{Epoch: 1}}, time.Now())
 	want("it is counted again", 0, false)
 }
+
+// TestBrakeFalls: a setting of which Kafka says nothing goes on to count, and the other one falls.
+func TestBrakeFalls(t *testing.T) {
+	b := &brake{epoch: topics.Epoch{Number: 1, Partitions: 1, Topic: "shale"}, covered: map[int32]int64{}}
+	b.use.Store(&kafka.Use{})
+	said := func(share float64, setting string) *kafka.Use { return &kafka.Use{Share: share, Setting: setting} }
+	const ms, bytes = "retention.ms", "retention.bytes"
+	for i, x := range []struct {
+		uses    kafka.Uses
+		share   float64
+		setting string
+	}{
+		{kafka.Uses{Time: said(0.8, ms)}, 0.8, ms}, // sizes are not to be had
+		{kafka.Uses{Time: said(0.2, ms)}, 0.2, ms},
+		{kafka.Uses{}, 0.2, ms},
+		{kafka.Uses{Time: said(0.3, ms), Bytes: said(0.9, bytes)}, 0.9, bytes},
+		{kafka.Uses{Time: said(0.1, ms)}, 0.9, bytes},
+		{kafka.Uses{Bytes: said(0.05, bytes)}, 0.1, ms},
+		{kafka.Uses{Time: said(0, ""), Bytes: said(0, "")}, 0, ""},
+	} {
+		_, use := b.found("shale", x.uses)
+		if use.Share != x.share || use.Setting != x.setting || b.use.Load() != use || use.Topic != "shale" {
+			t.Errorf("answer %d: %+v, want %v of %s", i, use, x.share, x.setting)
+		}
+	}
+	if _, use := b.found("another", kafka.Uses{Time: said(1, ms)}); use.Share != 0 {
+		t.Errorf("another topic counts: %+v", use)
+	}
+	b.found("shale", kafka.Uses{Bytes: said(0.8, bytes)})
+	b.follow(topics.Epoch{Number: 2, Partitions: 1, Topic: "shale-2"})
+	if _, use := b.found("shale-2", kafka.Uses{}); use.Share != 0 {
+		t.Errorf("what was said of the topic before counts: %+v", use)
+	}
+}

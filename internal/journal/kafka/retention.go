@@ -2,6 +2,7 @@ package kafka
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -25,6 +26,11 @@ type Use struct {
 	Setting, Value string
 }
 
+// Uses are those of the two bounds of a retention; nil: Kafka has not said it.
+type Uses struct {
+	Time, Bytes *Use
+}
+
 // Retention asks for the retention of a topic.
 func (a *Asker) Retention(ctx context.Context, topic string) (r Retention, err error) {
 	t, err := describe(ctx, a.client, topic)
@@ -41,18 +47,19 @@ func (a *Asker) Retention(ctx context.Context, topic string) (r Retention, err e
 }
 
 // Use asks how much of a retention is used by what lies after the given offsets of partitions. The clocks of
-// brokers and of this process are taken for equal. now is the time of this process.
-func (a *Asker) Use(ctx context.Context, topic string, r Retention, from map[int32]int64, now time.Time) (Use, error) {
+// brokers and of this process are taken for equal. now is the time of this process. With an error, one of the
+// uses may be known.
+func (a *Asker) Use(ctx context.Context, topic string, r Retention, from map[int32]int64, now time.Time) (Uses, error) {
 	all := make([]int32, 0, len(from))
 	for p := range from {
 		all = append(all, p)
 	}
 	if len(all) == 0 {
-		return Use{}, nil
+		return Uses{&Use{}, &Use{}}, nil
 	}
 	found, err := extents(ctx, a.client, topic, all)
 	if err != nil {
-		return Use{}, err
+		return Uses{}, err
 	}
 	waiting := all[:0]
 	for _, p := range all {
@@ -61,24 +68,22 @@ func (a *Asker) Use(ctx context.Context, topic string, r Retention, from map[int
 		}
 	}
 	if len(waiting) == 0 {
-		return Use{}, nil
+		return Uses{&Use{}, &Use{}}, nil
 	}
-	var use Use
+	ofTime, ofBytes := Use{}, Use{}
+	uses := Uses{&ofTime, &ofBytes}
+	var failedTime, failedBytes error
 	if r.Time > 0 {
-		if use, err = a.useOfTime(ctx, topic, r, from, found, waiting, now); err != nil {
-			return Use{}, err
+		if ofTime, failedTime = a.useOfTime(ctx, topic, r, from, found, waiting, now); failedTime != nil {
+			uses.Time = nil
 		}
 	}
 	if r.Bytes > 0 {
-		bytes, err := a.useOfBytes(ctx, topic, r, from, found, waiting)
-		if err != nil {
-			return use, err
-		}
-		if bytes.Share > use.Share {
-			use = bytes
+		if ofBytes, failedBytes = a.useOfBytes(ctx, topic, r, from, found, waiting); failedBytes != nil {
+			uses.Bytes = nil
 		}
 	}
-	return use, nil
+	return uses, errors.Join(failedTime, failedBytes)
 }
 
 // bisections is how often a share is halved: it is known to 1/64.
