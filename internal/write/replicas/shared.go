@@ -45,6 +45,9 @@ type Record struct {
 type lead struct {
 	// last is the offset of the last record.
 	last int64
+	// told says that a record was read. Then only records end the cluster: a process that forgot it by itself
+	// would elect against the others.
+	told bool
 	// confirmed is a time at which the leader has written, of which the others know: a record that says so has
 	// come back.
 	confirmed time.Time
@@ -301,7 +304,7 @@ func (s *Shared) Restart() {
 
 // heard wakes the requests that wait for a record.
 func (l *lead) heard(offset int64, own bool) {
-	l.last = offset
+	l.last, l.told = offset, true
 	if own {
 		l.asked = time.Time{}
 	}

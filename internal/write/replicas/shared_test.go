@@ -463,3 +463,33 @@ func TestKeptRequestsAreNoLife(t *testing.T) {
 		t.Errorf("of a replica that leads no more: %+v", v)
 	}
 }
+
+// TestFullTenantForgetsNothing: a gateway whose tenant has too many pairs does not forget by itself what
+// others know, since it would elect another replica than they do.
+func TestFullTenantForgetsNothing(t *testing.T) {
+	w, first, second := rig(t)
+	for i := range 3 { // as many as there may be
+		second.decide("t", fmt.Sprint(i), "a")
+	}
+	w.pass(0, first, second)
+	w.pass(forgetAfter+time.Second, first, second)
+	if v, _ := first.decide("t", "one more", "x"); v.Refused == "" {
+		t.Errorf("it is not refused: %+v", v)
+	}
+	first.decide("t", "0", "b")
+	second.decide("t", "0", "a")
+	w.pass(0, first, second)
+	v, _ := first.decide("t", "0", "b")
+	other, _ := second.decide("t", "0", "a")
+	if v.Cluster != nil && other.Cluster != nil {
+		t.Error("two replicas are stored at one time")
+	}
+	first.speak()
+	second.speak()
+	w.pass(time.Second, first, second)
+	first.speak()
+	w.pass(time.Second, first, second)
+	if _, wait := first.decide("t", "one more", "x"); wait == nil {
+		t.Error("there is no room after records have ended the others")
+	}
+}

@@ -200,7 +200,7 @@ func (t *Table) placeLocked(tenant, name string) *Cluster {
 func (t *Table) forgetLocked(now time.Time) {
 	for tenant, of := range t.tenants {
 		for name, c := range of {
-			if now.Sub(c.seen) > forgetAfter {
+			if now.Sub(c.seen) > forgetAfter && !c.lead.told {
 				delete(of, name)
 				t.forgetSparesLocked(c)
 				t.clusters--
