@@ -55,7 +55,7 @@ oracle-victorialogs: ## Compare QUERIES (10000) random LogQL queries over the Vi
 
 # Loki, its client and VictoriaLogs take minutes to build the first time, so they are built while the first tests run. The tests with bad
 # input mostly wait, so they run at the same time; tests of ./test/e2e that mostly wait are parallel. Those with
-# Kafka wait for sessions to end, and run next to the rest.
+# Kafka wait for sessions to end: several run at a time, next to the rest.
 e2e: ## Compare with real Prometheus servers, collectd, nc, logcli, VictoriaLogs and OpenTelemetry for DURATION (60s), read the blocks with Python, and kill a real Kafka.
 	@(cd test/victorialogs && go tool -n victoria-logs >/dev/null; cd ../logcli && go tool -n logcli >/dev/null && go tool -n loki >/dev/null) & built=$$!; \
 	go test -tags '$(TAGS),e2e' -count=1 -timeout 20m ./test/badinput & attacked=$$!; \
