@@ -186,8 +186,16 @@ func TestHungRead(t *testing.T) {
 	if n := <-read; n != 1 {
 		t.Error("the read that waited found nothing")
 	}
-	f.pass(tickEvery)
-	f.expect(t, "", true)
+	// On a busy machine the tier may find its own reads too slow, and leave once more.
+	for begun := time.Now(); ; {
+		f.pass(tickEvery)
+		if f.found(t, 80) > 0 && f.causes() == "" {
+			return
+		}
+		if time.Since(begun) > 20*time.Second {
+			t.Fatalf("out because of %q after the disk has answered", f.causes())
+		}
+	}
 }
 
 // A tier can be closed while its disk does not answer.
