@@ -15,22 +15,29 @@ import (
 	"github.com/shaledb/shale/internal/store/topics"
 )
 
-// TestBrake: from three quarters of the retention on new series are refused, and known ones from nine tenths
-// on. The text names the setting, its value and the partition.
-func TestBrake(t *testing.T) {
+// braked returns a gateway of a topic with two partitions, with what the brake needs of it.
+func braked(t *testing.T) *Gateway {
 	o := Options{Epoch: topics.Epoch{Number: 1, Partitions: 2, Topic: "shale"}, Connection: kafka.Connection{Brokers: []string{"127.0.0.1:1"}}, Registerer: prometheus.NewRegistry()}
 	b, err := newBrake(&o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer b.asker.Close()
+	t.Cleanup(b.asker.Close)
 	a, err := known.NewAnnouncer(known.AnnouncerOptions{Bytes: 1 << 20, Topic: known.Topic{Epoch: 1, Partitions: 2}, Refresh: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer a.Close()
+	t.Cleanup(func() { a.Close() })
 	s := newSeries(&o, a)
 	s.brake = b
+	return &Gateway{o: o, series: s, announcer: a, brake: b}
+}
+
+// TestBrake: from three quarters of the retention on new series are refused, and known ones from nine tenths
+// on. The text names the setting, its value and the partition.
+func TestBrake(t *testing.T) {
+	g := braked(t)
+	a, b, s := g.announcer, g.brake, g.series
 	f := state.NewFilter(1)
 	f.Add(2 << 8)
 	s.take(&state.Series{Partition: state.Partition{Epoch: 1}, Active: map[string]int64{"t": 1}, Known: map[string]state.Filter{"t": f}}, time.Now())
@@ -74,20 +81,8 @@ func TestBrake(t *testing.T) {
 // TestBrakeLetsMissingLabelsPass: a partition that lacks labels gets them while the brake is on, until its
 // ingester has counted its series again. Otherwise each would wait for the other.
 func TestBrakeLetsMissingLabelsPass(t *testing.T) {
-	o := Options{Epoch: topics.Epoch{Number: 1, Partitions: 2, Topic: "shale"}, Connection: kafka.Connection{Brokers: []string{"127.0.0.1:1"}}, Registerer: prometheus.NewRegistry()}
-	b, err := newBrake(&o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer b.asker.Close()
-	a, err := known.NewAnnouncer(known.AnnouncerOptions{Bytes: 1 << 20, Topic: known.Topic{Epoch: 1, Partitions: 2}, Refresh: time.Hour})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer a.Close()
-	s := newSeries(&o, a)
-	s.brake = b
-	g := &Gateway{o: o, series: s, announcer: a, brake: b}
+	g := braked(t)
+	a, b, s := g.announcer, g.brake, g.series
 	key := func(partition int32) model.Key {
 		for n := uint64(1); ; n++ {
 			if k := (model.Key{Hi: 1, Lo: n<<8 | n}); topics.PartitionOf(k, 2) == partition {
