@@ -144,8 +144,10 @@ type rolled struct {
 	given   map[string]map[int64]float64 // by name and time
 	files   *policy.Policies
 	tainted map[int64]bool // days that got late points or deletions after their points had expired
-	// late are the days of late points that are not shipped.
+	// late are the days of late points after which nothing was shipped and compacted.
 	late map[int64]bool
+	// shipped says that all late points were shipped.
+	shipped bool
 	// raws and rolls count rows read without and with rollups.
 	raws, rolls int64
 	log         []string
@@ -236,6 +238,7 @@ func (w *rolled) keep() time.Duration {
 
 // taint notes days whose points may be gone and that change now.
 func (w *rolled) taint(from, to int64) {
+	w.shipped = false
 	for d := from / int64(day); d <= to/int64(day); d++ {
 		w.late[d] = true
 		if keep := w.keep(); keep != retention.Forever && d*int64(day) < w.now-int64(keep) {
@@ -386,11 +389,16 @@ func (w *rolled) step(changes bool) {
 		}
 	case n < 13:
 		w.note("ship")
-		clear(w.late)
 		must(w.t, w.Ship())
+		w.shipped = true
 	case n < 17:
 		w.note("compact at %s", time.Unix(0, now).UTC())
 		w.compact(w.t)
+		// Points that came late and are not merged add up with the rollups once the others are gone, which does
+		// not give the last value: see docs/graphite.md.
+		if w.shipped {
+			clear(w.late)
+		}
 	case n < 18:
 		w.note("expire")
 		for d := range w.late {
