@@ -11,7 +11,7 @@ DURATION ?= 60s
 FUZZTIME ?= 5m
 
 .DEFAULT_GOAL := help
-.PHONY: help build run check format vet staticcheck unit test tools race oracle oracle-carbon oracle-graphite oracle-logql oracle-victorialogs damage e2e stores tiers torture fuzz bench bench-memory bench-micro bench-report clean
+.PHONY: help build run check format vet staticcheck unit test tools race kafka oracle oracle-carbon oracle-graphite oracle-logql oracle-victorialogs damage e2e stores tiers torture fuzz bench bench-memory bench-micro bench-report clean
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,13 +38,19 @@ staticcheck:
 unit:
 	go test -short -tags '$(TAGS)' ./...
 
-test: tools check race oracle damage e2e stores ## Run everything that CI runs, in some 40 minutes on 2 cores.
+# Tests with Kafka and with object stores mostly wait, so they run next to others.
+test: tools check oracle damage ## Run everything that CI runs, in some 35 minutes on 2 cores.
+	@$(MAKE) -j 2 --output-sync=target race kafka
+	@$(MAKE) -j 2 --output-sync=target e2e stores
 
 tools: # Install the programs that the tests need, if possible.
 	@.ci/tools
 
-race: ## Test under the race detector.
-	go test -race -short -timeout 30m -tags '$(TAGS)' $$(go list ./internal/... ./cmd/... | grep -v /archtest)
+race: ## Test the packages that share something between goroutines under the race detector.
+	go test -race -short -timeout 30m -tags '$(TAGS)' $$(.ci/concurrent)
+
+kafka: ## Kill, move and double partitions of a real Kafka.
+	go test -tags '$(TAGS),e2e' -count=1 -timeout 25m -parallel 4 ./test/kafka
 
 oracle: ## Compare the Prometheus API with Prometheus itself.
 	cd internal/api/prom/oracle && go vet ./... && go test -count=1 ./...
@@ -54,16 +60,13 @@ oracle-victorialogs: ## Compare QUERIES (10000) random LogQL queries over the Vi
 	cd test/logql-oracle && go test -count=1 -timeout 2h -v ./metric -run TestVictoriaLogs -victorialogs $(VICTORIALOGS) -queries $(or $(QUERIES),10000) -seed $(or $(SEED),1)
 
 # Loki, its client and VictoriaLogs take minutes to build the first time, so they are built while the first tests run. The tests with bad
-# input mostly wait, so they run at the same time; tests of ./test/e2e that mostly wait are parallel. Those with
-# Kafka wait for sessions to end: several run at a time, next to the rest.
-e2e: ## Compare with real Prometheus servers, collectd, nc, logcli, VictoriaLogs and OpenTelemetry for DURATION (60s), read the blocks with Python, and kill a real Kafka.
+# input mostly wait, so they run at the same time; tests of ./test/e2e that mostly wait are parallel.
+e2e: ## Compare with real Prometheus servers, collectd, nc, logcli, VictoriaLogs and OpenTelemetry for DURATION (60s), and read the blocks with Python.
 	@(cd test/victorialogs && go tool -n victoria-logs >/dev/null; cd ../logcli && go tool -n logcli >/dev/null && go tool -n loki >/dev/null) & built=$$!; \
 	go test -tags '$(TAGS),e2e' -count=1 -timeout 20m ./test/badinput & attacked=$$!; \
 	go test -tags '$(TAGS),e2e' -count=1 -timeout 30m -parallel 4 -v ./test/e2e -duration $(DURATION); tested=$$?; \
 	wait $$built && wait $$attacked && exit $$tested
-	@go test -tags '$(TAGS),e2e' -count=1 -timeout 25m -parallel 4 ./test/kafka & moved=$$!; \
-	go test -tags '$(TAGS),e2e' -count=1 -timeout 10m ./test/reader ./bench; tested=$$?; \
-	wait $$moved && exit $$tested
+	go test -tags '$(TAGS),e2e' -count=1 -timeout 10m ./test/reader ./bench
 	go test -tags '$(TAGS),e2e' -count=1 -timeout 10m ./bench/neighbours
 	go test -tags '$(TAGS),e2e' -count=1 -timeout 15m ./internal/memcache/advise -run TestPrediction
 
@@ -99,6 +102,7 @@ tiers: ## Ask all queries, and live through worlds, with every pair of cache tie
 torture: tools ## Run long tests, long kills and long fuzzing (FUZZTIME for each target); outside CI.
 	go test -count=1 -timeout 4h -tags '$(TAGS),torture' ./...
 	go test -count=1 -timeout 1h -tags '$(TAGS)' ./internal/app -run 'TestResults$$' -result-worlds 300
+	$(MAKE) kafka
 	$(MAKE) e2e DURATION=10m
 	go test -tags '$(TAGS),e2e' -count=1 -timeout 1h ./test/e2e -run TestKillLogs -log-kills 20
 	$(MAKE) stores STORES='versitygw azurite fake-gcs-server' WORLDS=30 CUTS=200
