@@ -133,11 +133,7 @@ func (h *Head) forgetIdle(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		idle := h.idleTicks()
-		if h.known.NearlyFull() {
-			idle = max(1, idle/2)
-		}
-		if err := h.known.Advance(idle); err != nil {
+		if err := h.sweepKnown(); err != nil {
 			h.metrics.workErrors.Inc()
 			h.o.Logger.Error("cannot remove idle series from the known set", "err", err)
 		}
@@ -145,5 +141,16 @@ func (h *Head) forgetIdle(ctx context.Context) {
 	}
 }
 
+// sweepKnown starts the next tick of the known set.
+func (h *Head) sweepKnown() error {
+	if h.known.NearlyFull() {
+		return h.known.AdvanceFull(h.crowdedTicks(), h.idleTicks())
+	}
+	return h.known.Advance(h.idleTicks())
+}
+
 // idleTicks is the number of ticks without a row after which a series is forgotten.
 func (h *Head) idleTicks() int { return min(200, int(h.o.IdleAfter/knownTick)+1) }
+
+// crowdedTicks is idleTicks for a set that is nearly full.
+func (h *Head) crowdedTicks() int { return max(1, h.idleTicks()/2) }

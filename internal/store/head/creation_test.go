@@ -66,6 +66,61 @@ func TestCrowdedOut(t *testing.T) {
 	}
 }
 
+// Which series have ended is forgotten at a restart. When the set is full of series that were replaced before
+// it, they leave with the second sweep after it, those that go on stay, and there is room for the others.
+func TestReplacedSeriesLeaveAfterRestart(t *testing.T) {
+	r := newRig(t, func(o *Options) { o.KnownBytes = 500 })
+	room := int(r.head.known.Cap())
+	r.push("a", 0, room, r.now, 1)
+	r.must(r.head.Flush(context.Background()))
+	r.restart()
+	for sweeps := range 4 {
+		at := r.now + int64(sweeps+1)*int64(time.Second)
+		if fresh := r.push("a", 0, 2, at, 1); fresh != 0 {
+			t.Errorf("after %d sweeps, %d of 2 active series are new", sweeps, fresh)
+		}
+		if got, want := int(r.head.known.Len()), map[bool]int{true: room, false: 2}[sweeps < 2]; got != want {
+			t.Errorf("after %d sweeps %d series are known, want %d", sweeps, got, want)
+		}
+		r.must(r.head.sweepKnown())
+	}
+	r.push("a", 100, 100+room-2, r.now, 1)
+	if fresh := r.push("a", 100, 100+room-2, r.now+1, 1); fresh != 0 {
+		t.Errorf("%d series have no room", fresh)
+	}
+}
+
+// When not all series have room after a restart, those that were created last are known.
+func TestNewestSeriesAreRestored(t *testing.T) {
+	r := newRig(t, func(o *Options) { o.KnownBytes = 500 })
+	room := int(r.head.known.Cap())
+	for from := range 2 {
+		r.push("a", from*room, (from+1)*room, r.now+int64(from), 1)
+		r.must(r.head.Flush(context.Background()))
+	}
+	r.restart()
+	if fresh := r.push("a", room, 2*room, r.now+2, 1); fresh != 0 {
+		t.Errorf("%d of the %d series that came last are new", fresh, room)
+	}
+}
+
+// A full set keeps a series until the second sweep after its stale marker, too: a batch that was told that it
+// is known may be on its way.
+func TestFullSetKeepsStaleSeriesForOneSweep(t *testing.T) {
+	r := newRig(t, func(o *Options) { o.KnownBytes = 500 })
+	room := int(r.head.known.Cap())
+	r.push("a", 0, room, r.now, 1)
+	r.push("a", 0, 1, r.now+1, math.Float64frombits(model.StaleNaN))
+	id, _ := r.head.tenants.find("a")
+	for sweeps := range 3 {
+		has := r.head.known.Has(id, model.Metrics, series(0).Key(testSeed, model.Metrics))
+		if has != (sweeps < 2) {
+			t.Errorf("after %d sweeps: %t", sweeps, has)
+		}
+		r.must(r.head.sweepKnown())
+	}
+}
+
 func TestCreationLimits(t *testing.T) {
 	r := newRig(t, func(o *Options) {
 		o.NewSeries, o.Tenant.NewSeries = 10, 1

@@ -2,6 +2,7 @@ package head
 
 import (
 	"context"
+	"slices"
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/store/head/local"
@@ -9,7 +10,8 @@ import (
 )
 
 // rebuildKnown fills the known set from the label parts, while writes go on: what is not in it yet carries
-// its labels once more.
+// its labels once more. The newest part is first: when not all series have room, those that were created last
+// are the most likely ones to be active.
 func (h *Head) rebuildKnown(ctx context.Context) (err error) {
 	h.mu.Lock()
 	parts := h.pinPartsLocked(func(i *local.Info) bool { return i.Kind == local.Labels })
@@ -19,7 +21,7 @@ func (h *Head) rebuildKnown(ctx context.Context) (err error) {
 		sets += int64(p.Info.Series)
 	}
 	err = h.known.Reserve(sets)
-	for _, p := range parts {
+	for _, p := range slices.Backward(parts) {
 		if err == nil {
 			err = p.WrapError(h.addKnown(ctx, p))
 		}
@@ -31,9 +33,22 @@ func (h *Head) rebuildKnown(ctx context.Context) (err error) {
 	return err
 }
 
+// restoredIdle is for how many ticks the series of label parts count as idle. Which of them have ended is not
+// stored, and after all series have been replaced the ended ones fill the set. So a restored series that gets
+// no row leaves it after half of the time, and with the second sweep when the set is nearly full.
+//
+// With KeepStale rows do not mark series as active, so each has all of its time.
+func (h *Head) restoredIdle() int {
+	if h.o.KeepStale {
+		return 0
+	}
+	return h.crowdedTicks() - 1
+}
+
 func (h *Head) addKnown(ctx context.Context, p *local.Part) error {
 	const many = 1 << 14
 	var l known.Lookup
+	idle := h.restoredIdle()
 	found := make([]model.Key, 0, many)
 	keys := p.Reader.Keys(ctx, "")
 	for _, t := range p.Reader.Meta().Tenants {
@@ -44,7 +59,7 @@ func (h *Head) addKnown(ctx context.Context, p *local.Part) error {
 				found = append(found, keys.Key())
 			}
 			if !more || len(found) == many {
-				h.known.InsertAll(&l, id, p.Info.Signal, found)
+				h.known.RestoreAll(&l, id, p.Info.Signal, found, idle)
 				found = found[:0]
 				if ctx.Err() != nil {
 					return ctx.Err()

@@ -271,7 +271,7 @@ func (a *Announcer) Advance() error {
 	now, resets := a.tickLocked(), a.resets
 	a.mu.Unlock()
 	before := a.set.Len()
-	if err := a.set.sweep(mark(now), maxTicks); err != nil {
+	if err := a.set.sweep(mark(now), maxTicks, maxTicks); err != nil {
 		return err
 	}
 	a.mu.Lock()

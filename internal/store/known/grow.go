@@ -16,6 +16,11 @@ const (
 // InsertAll adds many keys at once, which costs a fraction of adding them one by one. It returns the outcome
 // for each key, valid until the next call with the same lookup.
 func (k *Set) InsertAll(l *Lookup, tenant uint16, signal model.Signal, keys []model.Key) []Outcome {
+	return k.RestoreAll(l, tenant, signal, keys, 0)
+}
+
+// RestoreAll is [Set.InsertAll] for keys that have had no row for a number of ticks, as far as is known.
+func (k *Set) RestoreAll(l *Lookup, tenant uint16, signal model.Signal, keys []model.Key, idle int) []Outcome {
 	l.byShard(k, tenant, signal, keys)
 	if cap(l.outcomes) < len(keys) {
 		l.outcomes = make([]Outcome, len(keys))
@@ -33,7 +38,7 @@ func (k *Set) InsertAll(l *Lookup, tenant uint16, signal model.Signal, keys []mo
 			s.table.touch(l.fps, chunk)
 			l.touched += s.table.touchTenants(l.fps, chunk)
 			for _, j := range chunk {
-				l.outcomes[j] = s.insert(k, l.fps[j], uint8(k.tick.Load()), tenant)
+				l.outcomes[j] = s.insert(k, l.fps[j], ticksAgo(uint8(k.tick.Load()), idle), tenant)
 			}
 		}
 		s.writer.Unlock()

@@ -37,18 +37,22 @@ func (k *Set) Retire(tenant uint16, signal model.Signal, key model.Key, maxIdle 
 
 // Advance starts the next tick and drops the keys that have been idle for more than maxIdle ticks (at most
 // 200).
-func (k *Set) Advance(maxIdle int) error {
+func (k *Set) Advance(maxIdle int) error { return k.AdvanceFull(maxIdle, maxIdle) }
+
+// AdvanceFull is Advance for a set that is nearly full: it also drops the keys that have been idle for more
+// than idle ticks. Those that Retire has marked since the last sweep stay, as without pressure.
+func (k *Set) AdvanceFull(idle, maxIdle int) error {
 	tick := uint8(k.tick.Load()%ticks) + 1
 	k.tick.Store(uint32(tick))
-	return k.sweep(tick, maxIdle)
+	return k.sweep(tick, idle, maxIdle)
 }
 
-// sweep drops the keys whose mark is more than maxIdle ticks old.
-func (k *Set) sweep(tick uint8, maxIdle int) error {
+// sweep drops the keys whose mark is more than idle ticks old, unless it is maxIdle ticks old.
+func (k *Set) sweep(tick uint8, idle, maxIdle int) error {
 	for i := range k.shards {
 		s := &k.shards[i]
 		s.writer.Lock()
-		err := s.sweep(k, tick, maxIdle)
+		err := s.sweep(k, tick, idle, maxIdle)
 		s.writer.Unlock()
 		if err != nil {
 			return err
@@ -57,19 +61,19 @@ func (k *Set) sweep(tick uint8, maxIdle int) error {
 	return nil
 }
 
-func (s *shard) sweep(k *Set, now uint8, maxIdle int) error {
-	active := func(tick uint8, _ uint16) bool { return age(tick, now) <= maxIdle }
-	idle := 0
+func (s *shard) sweep(k *Set, now uint8, idle, maxIdle int) error {
+	active := func(tick uint8, _ uint16) bool { n := age(tick, now); return n <= idle || n == maxIdle }
+	leaving := 0
 	for i := range s.table.slots {
 		if slot := atomic.LoadUint64(&s.table.slots[i]); slot != 0 && !active(uint8(slot), 0) {
-			idle++
+			leaving++
 		}
 	}
-	if idle == 0 {
+	if leaving == 0 {
 		return nil
 	}
 	groups := s.table.groups
-	if left := s.table.used - idle; left*100 < int(groups)*slotsPerGroup*loadPercent/2 {
+	if left := s.table.used - leaving; left*100 < int(groups)*slotsPerGroup*loadPercent/2 {
 		groups = uint64(left)*100/(slotsPerGroup*loadPercent)*growPercent/100 + 1
 	}
 	return s.rebuild(k, groups, now, active)
