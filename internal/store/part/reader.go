@@ -39,7 +39,7 @@ func (r *Reader) Bind(p file.Pages) *Reader { return &Reader{r.Reader.Bind(p), r
 
 // Charged returns a reader of the same part that asks charge before Select, LabelNames and LabelValues take
 // memory that grows with what they look at. They give it back, as a negative number, when they return, except
-// [RankBytes] for each rank of Select. An error of charge ends them and is returned. It is called by the
+// [RankBytes] for each rank of Select, and [Selection.Bytes] of SelectRuns. An error of charge ends them and is returned. It is called by the
 // goroutines that call them.
 func (r *Reader) Charged(charge func(bytes int64) error) *Reader {
 	return &Reader{r.Reader, charge}
@@ -52,6 +52,14 @@ const RankBytes = series.RankBytes
 // that is absent has the value "". Without matchers it returns all.
 func (r *Reader) Select(ctx context.Context, tenant string, ms []model.Matcher) (file.Ranks, error) {
 	return series.Select(ctx, r.Reader, tenant, ms, r.charge)
+}
+
+// Selection are ranks that come one after the other, ascending. A run of them takes the memory of one.
+type Selection = series.Selection
+
+// SelectRuns is Select for callers that need one rank after the other. It leaves [Selection.Bytes] charged.
+func (r *Reader) SelectRuns(ctx context.Context, tenant string, ms []model.Matcher) (Selection, error) {
+	return series.SelectRuns(ctx, r.Reader, tenant, ms, r.charge)
 }
 
 // LabelNames emits, ascending and unique, the label names of the tenant's series that satisfy the matchers.

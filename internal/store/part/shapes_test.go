@@ -228,6 +228,25 @@ func checkCharged(t *testing.T, r *Reader, ms []model.Matcher) {
 				t.Fatalf("with %d bytes: %d ranks, %v; %d bytes are still charged", limit, len(ranks), err, held)
 			}
 		}
+		held, most, limit = 0, 0, 1<<20
+		s, err := r.SelectRuns(context.Background(), "t", ms)
+		if err != nil || held != s.Bytes() || held == 0 || ms == nil && held > 8 {
+			t.Fatalf("%d bytes of runs leave %d charged: %v", s.Bytes(), held, err)
+		}
+		for _, limit = range []int64{0, held - 1, most - 1} {
+			held = 0
+			if s, err := r.SelectRuns(context.Background(), "t", ms); !errors.Is(err, model.ErrLimit) || s.Bytes() != 0 || held != 0 {
+				t.Fatalf("with %d bytes: %d bytes of runs, %v; %d bytes are still charged", limit, s.Bytes(), err, held)
+			}
+		}
+		for _, want := range ranks {
+			if got, ok := s.Next(); !ok || got != want {
+				t.Fatalf("the next rank is %d, %t, want %d", got, ok, want)
+			}
+		}
+		if got, ok := s.Next(); ok || s.Bytes() != 0 {
+			t.Fatalf("rank %d comes after the last one", got)
+		}
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/store/head/local"
-	"github.com/shaledb/shale/internal/store/part"
 )
 
 // LabelCounts counts labels of the series in the label store, as a label counter of package read. Those are
@@ -56,7 +55,7 @@ func (s *Source) countPart(ctx context.Context, p *local.Part, req *model.Reques
 	if err != nil {
 		return err
 	}
-	held := part.RankBytes * int64(len(series.ranks))
+	held := series.ranks.Bytes()
 	defer func() { _ = req.Quota.TakeBytes(-held) }() // giving back never fails
 	for {
 		ok, err := series.next()

@@ -49,7 +49,7 @@ func (s *selection) openSeries(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		s.listBytes += part.RankBytes * int64(len(series.ranks))
+		s.listBytes += series.ranks.Bytes()
 		s.series.add(series)
 	}
 	for _, r := range s.view.LabelRuns {

@@ -20,22 +20,22 @@ type seriesSource interface {
 // partSeries are the series of a label part.
 type partSeries struct {
 	part   *local.Part
-	ranks  part.Ranks
+	ranks  part.Selection
 	series *part.SeriesCursor
 }
 
 // newPartSeries finds the series.
 func newPartSeries(ctx context.Context, r *part.Reader, p *local.Part, req *model.Request) (*partSeries, error) {
-	ranks, err := r.Select(ctx, req.Tenant, req.Matchers)
+	ranks, err := r.SelectRuns(ctx, req.Tenant, req.Matchers)
 	return &partSeries{part: p, ranks: ranks, series: r.SeriesAt(ctx, req.Tenant, !req.Unlabelled)}, p.WrapError(err)
 }
 
 func (s *partSeries) next() (bool, error) {
-	if len(s.ranks) == 0 {
+	rank, ok := s.ranks.Next()
+	if !ok {
 		return false, nil
 	}
-	err := s.series.Seek(s.ranks[0])
-	s.ranks = s.ranks[1:]
+	err := s.series.Seek(rank)
 	return err == nil, s.part.WrapError(err)
 }
 

@@ -16,22 +16,48 @@ import (
 // If charge is not nil, Select asks it before it takes memory that grows with the series. It leaves
 // [RankBytes] charged for each rank that it returns. An error of charge ends it and is returned.
 func Select(ctx context.Context, r *file.Reader, tenant string, ms []model.Matcher, charge func(bytes int64) error) (file.Ranks, error) {
+	var ranks file.Ranks
+	err := withRuns(ctx, r, tenant, ms, charge, func(t *file.Tenant, runs rankRuns) error {
+		if charge != nil {
+			if err := charge(RankBytes * int64(runs.count())); err != nil {
+				return err
+			}
+		}
+		ranks = runs.ranks(t.Rank0)
+		return nil
+	})
+	return ranks, err
+}
+
+// SelectRuns is [Select] for callers that need one rank after the other. It leaves [Selection.Bytes] charged.
+func SelectRuns(ctx context.Context, r *file.Reader, tenant string, ms []model.Matcher, charge func(bytes int64) error) (Selection, error) {
+	var selected Selection
+	err := withRuns(ctx, r, tenant, ms, charge, func(t *file.Tenant, runs rankRuns) error {
+		s := Selection{t.Rank0, runs}
+		if charge != nil {
+			if err := charge(s.Bytes()); err != nil {
+				return err
+			}
+		}
+		selected = s
+		return nil
+	})
+	return selected, err
+}
+
+// withRuns calls use with what the matchers select, while the memory of selecting is still charged.
+func withRuns(ctx context.Context, r *file.Reader, tenant string, ms []model.Matcher, charge func(bytes int64) error, use func(*file.Tenant, rankRuns) error) error {
 	t := r.Meta().Tenant(tenant)
 	if t == nil {
-		return nil, nil
+		return nil
 	}
 	memory := &scratch{charge: charge}
 	defer memory.release()
 	runs, err := selectRuns(ctx, r, t, ms, memory)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if charge != nil {
-		if err := charge(RankBytes * int64(runs.count())); err != nil {
-			return nil, err
-		}
-	}
-	return runs.ranks(t.Rank0), nil
+	return use(t, runs)
 }
 
 // RankBytes is the memory of a rank.
