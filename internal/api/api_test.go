@@ -18,6 +18,7 @@ import (
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/pressure"
+	"github.com/shaledb/shale/internal/turns"
 )
 
 func gateMetrics() GateMetrics {
@@ -69,7 +70,7 @@ func TestWaitersAreBounded(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(context.Background())
 		done := make(chan error)
-		for range waitersPerSlot {
+		for range turns.WaitersPerTurn {
 			go func() { done <- g.Enter(ctx) }()
 		}
 		synctest.Wait()
@@ -77,7 +78,7 @@ func TestWaitersAreBounded(t *testing.T) {
 			t.Errorf("one too many: %v", err)
 		}
 		cancel()
-		for range waitersPerSlot {
+		for range turns.WaitersPerTurn {
 			if err := <-done; !errors.Is(err, context.Canceled) {
 				t.Error(err)
 			}
@@ -89,8 +90,7 @@ func TestWaitersAreBounded(t *testing.T) {
 // request comes or ends.
 func TestFreeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		slots := NewSlots(8)
-		slots.share = pressure.New(1, 6)
+		slots := newSlots(8, pressure.New(1, 6))
 		g := NewGate(slots, 10*time.Second, gateMetrics())
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
@@ -124,8 +124,7 @@ func TestFreeTurns(t *testing.T) {
 func TestTurnsAreShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const most = 8
-		slots := NewSlots(most)
-		slots.share = pressure.New(most-most/4, most-most/4)
+		slots := newSlots(most, pressure.New(most-most/4, most-most/4))
 		g := NewGate(slots, time.Hour, gateMetrics())
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
@@ -165,7 +164,7 @@ func TestTurnsAreShared(t *testing.T) {
 			t.Error("no turn is left for another tenant")
 		}
 		refused := 0
-		for range waitersPerSlot * most {
+		for range turns.WaitersPerTurn * most {
 			short, cancel := context.WithTimeout(greedy, time.Minute)
 			defer cancel()
 			go func() {
@@ -175,14 +174,14 @@ func TestTurnsAreShared(t *testing.T) {
 			}()
 			synctest.Wait()
 		}
-		if want := waitersPerSlot*most - (waitersPerSlot*most*3/4 - 40); refused != want {
+		if want := turns.WaitersPerTurn*most - (turns.WaitersPerTurn*most*3/4 - 40); refused != want {
 			t.Errorf("%d requests are refused, expected %d", refused, want)
 		}
-		time.Sleep(otherTenants + time.Second)
+		time.Sleep(turns.OtherTenants + time.Second)
 		g.Leave(greedy)
 		synctest.Wait()
-		if slots.running() != most {
-			t.Errorf("%d of %d turns are taken by a tenant that is alone", slots.running(), most)
+		if slots.Running() != most {
+			t.Errorf("%d of %d turns are taken by a tenant that is alone", slots.Running(), most)
 		}
 	})
 }

@@ -80,7 +80,7 @@ func (c *call) admit() error {
 	return nil
 }
 
-func (c *call) running() int64 { return int64(c.o.Slots.running()) }
+func (c *call) running() int64 { return int64(c.o.Slots.Running()) }
 
 // explain sends the bill of the request instead of its result.
 func (c *call) explain() error {

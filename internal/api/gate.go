@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/turns"
 )
 
 // waiters is the number of requests that wait for memory.
@@ -43,24 +44,24 @@ func (g *Gate) Enter(ctx context.Context) error { return g.EnterWithin(ctx, 0) }
 // the error has the status 429.
 func (g *Gate) EnterWithin(ctx context.Context, most int) error {
 	tenant := model.CallerOf(ctx).Tenant
-	w, err := g.slots.enter(tenant, most, false)
-	var full *tenantFull
-	var queue *queueFull
+	w, err := g.slots.Enter(tenant, most, false)
+	var full *turns.TenantFullError
+	var queue *turns.FullError
 	switch {
 	case errors.As(err, &full):
 		g.metrics.Refused.Inc()
 		return &Error{Status: http.StatusTooManyRequests, Err: fmt.Errorf(
-			"tenant %s has %d queries that run or wait, and may have %d (query.tenant-concurrent); send fewer at a time", tenant, full.has, full.may)}
+			"tenant %s has %d queries that run or wait, and may have %d (query.tenant-concurrent); send fewer at a time", tenant, full.Has, full.May)}
 	case errors.As(err, &queue):
 		return g.refuse("%w: %d queries are running and %d wait (query.max-concurrent); try again later",
-			model.ErrTransient, g.slots.running(), queue.waiting)
+			model.ErrTransient, g.slots.Running(), queue.Waiting)
 	}
 	t := time.NewTimer(g.maxWait)
 	defer t.Stop()
 	err = g.await(ctx, w, t.C)
 	if errors.Is(err, errNoTurn) {
 		return g.refuse("%w: %d queries are running and none ended within %s (query.max-concurrent); try again later",
-			model.ErrTransient, g.slots.running(), g.maxWait)
+			model.ErrTransient, g.slots.Running(), g.maxWait)
 	}
 	return err
 }
@@ -68,7 +69,7 @@ func (g *Gate) EnterWithin(ctx context.Context, most int) error {
 // EnterAgain is Enter for a request that gave back its turn to wait for memory. It waits until the context
 // ends.
 func (g *Gate) EnterAgain(ctx context.Context) error {
-	w, _ := g.slots.enter(model.CallerOf(ctx).Tenant, 0, true) // never refused
+	w, _ := g.slots.Enter(model.CallerOf(ctx).Tenant, 0, true) // never refused
 	return g.await(ctx, w, nil)
 }
 
@@ -77,7 +78,7 @@ var errNoTurn = errors.New("no turn in time")
 
 // await waits for the turn of a request, if w is not nil. Without a turn it returns the error of the context
 // or errNoTurn.
-func (g *Gate) await(ctx context.Context, w *waiter, timeout <-chan time.Time) (err error) {
+func (g *Gate) await(ctx context.Context, w *turns.Waiter, timeout <-chan time.Time) (err error) {
 	if w == nil {
 		g.metrics.Running.Inc()
 		return nil
@@ -85,7 +86,7 @@ func (g *Gate) await(ctx context.Context, w *waiter, timeout <-chan time.Time) (
 	g.metrics.Waiting.Inc()
 	defer g.metrics.Waiting.Dec()
 	select {
-	case <-w.granted:
+	case <-w.Granted():
 		g.metrics.Running.Inc()
 		return nil
 	case <-ctx.Done():
@@ -93,7 +94,7 @@ func (g *Gate) await(ctx context.Context, w *waiter, timeout <-chan time.Time) (
 	case <-timeout:
 		err = errNoTurn
 	}
-	if g.slots.cancel(w) {
+	if g.slots.Cancel(w) {
 		return err
 	}
 	g.metrics.Running.Inc() // it got its turn meanwhile
@@ -107,6 +108,6 @@ func (g *Gate) refuse(format string, args ...any) error {
 
 // Leave lets the next request in. The context is that of Enter.
 func (g *Gate) Leave(ctx context.Context) {
-	g.slots.leave(model.CallerOf(ctx).Tenant)
+	g.slots.Leave(model.CallerOf(ctx).Tenant)
 	g.metrics.Running.Dec()
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/turns"
 )
 
 // memoryWorld serves /hold?bytes=N, which charges N bytes in steps, holds them for a second and responds.
@@ -139,7 +140,7 @@ func TestMemoryDoesNotCome(t *testing.T) {
 		defer cancel()
 		w.get(ctx, 20_000)
 		var all sync.WaitGroup
-		for range 2 * (waitersPerSlot + 1) {
+		for range 2 * (turns.WaitersPerTurn + 1) {
 			all.Go(func() { w.get(t.Context(), 20_000) })
 		}
 		time.Sleep(20 * time.Second)
@@ -230,11 +231,11 @@ func TestWaitersAreApart(t *testing.T) {
 			t.Fatal(err)
 		}
 		var all sync.WaitGroup
-		for range 16 * waitersPerSlot { // more than may wait
+		for range 16 * turns.WaitersPerTurn { // more than may wait
 			all.Go(func() { w.get(t.Context(), 20_000) })
 			time.Sleep(100 * time.Millisecond)
 		}
-		if waiting := testutil.ToFloat64(w.waits.waiting); waiting != 2*waitersPerSlot {
+		if waiting := testutil.ToFloat64(w.waits.waiting); waiting != 2*turns.WaitersPerTurn {
 			t.Errorf("%v queries wait for memory", waiting)
 		}
 		for range 8 {

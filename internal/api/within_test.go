@@ -33,7 +33,7 @@ func TestQueriesOfATenantAreBounded(t *testing.T) {
 	}
 	third := make(chan error, 1)
 	go func() { third <- g.EnterWithin(of("a"), 3) }()
-	for begin := time.Now(); g.slots.waitingFor("a") == 0; time.Sleep(time.Millisecond) {
+	for begin := time.Now(); g.slots.Waiting("a") == 0; time.Sleep(time.Millisecond) {
 		if time.Since(begin) > 20*time.Second {
 			t.Fatal("the third request does not wait")
 		}
@@ -53,11 +53,4 @@ func TestQueriesOfATenantAreBounded(t *testing.T) {
 		t.Errorf("later: %v", err)
 	}
 	g.Leave(of("a"))
-}
-
-// waitingFor returns the number of requests of a tenant in the queue.
-func (s *Slots) waitingFor(tenant string) int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.waiting(tenant)
 }

@@ -41,10 +41,14 @@ type victoriaServer struct {
 	faults int // percent of responses
 	faulty int
 	counts int
+	proofs int // searches for copies
+	partly int // counts that looked for copies in a part of their range
+	copied int // lines that were sent twice
 }
 
 var (
 	victoriaTimes = regexp.MustCompile(`_time:\[(\S+),(\S+)\]`)
+	victoriaPart  = regexp.MustCompile(` if \(_time:\[(\S+),(\S+)\]\)`)
 	victoriaCells = regexp.MustCompile(`_time:(\d+)(ns|m)(?: offset (-?\d+)ns)?\)`)
 )
 
@@ -100,6 +104,9 @@ func (s *victoriaServer) answer(r *http.Request) string {
 			}
 		}
 	case stats != "":
+		if strings.HasPrefix(stats, "(_stream_id") {
+			s.proofs++
+		}
 		s.stats(&b, rows, stats)
 	default:
 		for _, x := range rows {
@@ -125,6 +132,13 @@ func (s *victoriaServer) stats(b *strings.Builder, rows []victoriaRow, stats str
 		stream string
 		cell   int64
 	}
+	part := func(int64) bool { return true }
+	if m := victoriaPart.FindStringSubmatch(stats); m != nil {
+		from, _ := time.Parse(time.RFC3339Nano, m[1])
+		to, _ := time.Parse(time.RFC3339Nano, m[2])
+		part = func(t int64) bool { return t >= from.UnixNano() && t <= to.UnixNano() }
+		s.partly++
+	}
 	cells := map[key][]victoriaRow{}
 	var order []key
 	for _, x := range rows {
@@ -143,15 +157,18 @@ func (s *victoriaServer) stats(b *strings.Builder, rows []victoriaRow, stats str
 	}
 	for _, k := range order {
 		of := cells[k]
-		lo, hi, bytes, sum, times := of[0].time, of[0].time, 0, 0, map[int64]bool{}
+		lo, hi, bytes, sum, recent, times := of[0].time, of[0].time, 0, 0, 0, map[int64]bool{}
 		for _, x := range of {
-			lo, hi, bytes, times[x.time] = min(lo, x.time), max(hi, x.time), bytes+len(x.text), true
+			lo, hi, bytes = min(lo, x.time), max(hi, x.time), bytes+len(x.text)
+			if part(x.time) {
+				recent, times[x.time] = recent+1, true
+			}
 			for _, c := range x.text + x.stream {
 				sum = (sum*31 + int(c)) % 1_000_003
 			}
 		}
-		fmt.Fprintf(b, "{\"_stream\":%q,\"_time\":%q,\"n\":\"%d\",\"lo\":%q,\"hi\":%q,\"bytes\":\"%d\",\"times\":\"%d\",\"x\":\"%d\"}\n",
-			k.stream, stampOf(k.cell), len(of), stampOf(lo), stampOf(hi), bytes, len(times), sum)
+		fmt.Fprintf(b, "{\"_stream\":%q,\"_time\":%q,\"n\":\"%d\",\"lo\":%q,\"hi\":%q,\"bytes\":\"%d\",\"times\":\"%d\",\"recent\":\"%d\",\"x\":\"%d\"}\n",
+			k.stream, stampOf(k.cell), len(of), stampOf(lo), stampOf(hi), bytes, len(times), recent, sum)
 	}
 }
 
@@ -215,6 +232,8 @@ func (w *victoriaWorld) change() {
 		for range 1 + w.random.IntN(20) {
 			s.rows = append(s.rows, row())
 		}
+	case w.random.IntN(3) == 0:
+		s.rows, s.copied = append(s.rows, s.rows[w.random.IntN(n)]), s.copied+1
 	case w.random.IntN(2) == 0:
 		s.rows = slices.Delete(s.rows, n/3, n/3+1)
 	default:
@@ -308,6 +327,10 @@ func TestVictoriaLogsKept(t *testing.T) {
 			}
 			hits := w.counter("shale_answers_hits_total")
 			results := resultCounter(w.registry, "shale_cache_hits_total")
+			t.Logf("%d searches for copies, %d counts that looked for them in a part, %d copies", w.server.proofs, w.server.partly, w.server.copied)
+			if w.server.proofs == 0 || w.server.copied == 0 {
+				t.Error("copies were not looked for, or there was none")
+			}
 			t.Logf("%d right responses, %d errors after %d faults; %v answers and %v results were kept ones", right, failed, w.server.faulty, hits, results)
 			if right < 10*rounds || hits == 0 || results < float64(rounds) || seed > 0 && w.server.faulty == 0 {
 				t.Error("that is too few")

@@ -67,6 +67,7 @@ func rooms() []room {
 			"bill":       "the pipeline refuses queries beyond their budgets, and states bills",
 			"api/answer": "the pipeline keeps answers, and gives them again",
 			"pressure":   "a tenant has fewer turns while queries wait for processors",
+			"turns":      "queries wait for their turn",
 		}, "the part that all dialects share knows no dialect and no language"},
 		{"api/admin", map[string]string{
 			"api": "one pipeline serves the requests of all dialects",
@@ -178,6 +179,7 @@ func moveRooms() []room {
 func logqlRooms() []room {
 	return []room{
 		{"read/victorialogs", map[string]string{
+			"turns":      "requests to the other server wait for their turn",
 			"write/logs": "lines of another server get the labels and levels of those that are received",
 		}, "a source answers requests; it knows no language"},
 		{"read/logql", map[string]string{

@@ -3,6 +3,7 @@ package archtest
 // countingRooms returns the rows of what tells tenants what they have.
 func countingRooms() []room {
 	return []room{
+		{"turns", nil, "a turn is for a request of a tenant, whatever it asks for"},
 		{"pressure", nil, "how long goroutines wait for a processor does not depend on what they do"},
 		{"jsonscan", nil, "a scanner of bytes knows no room, not even model"},
 		{"sketch", nil, "a count is of names, whatever they name"},

@@ -37,13 +37,14 @@ type client struct {
 	counts        *http.Client // for counts, which are not to take the turn of a query
 	metrics       *metrics
 	breaker       breaker
+	pace          *pace
 	budget        retryBudget
 	pause         time.Duration // before the first repetition
 }
 
 func newClient(s *Settings, m *metrics) *client {
 	return &client{
-		url: s.Source.url, authorization: s.Authorization, metrics: m, pause: firstPause,
+		url: s.Source.url, authorization: s.Authorization, metrics: m, pause: firstPause, pace: newPace(s.Requests),
 		http: connect(s.Source.url, s.Requests), counts: connect(s.Source.url, countConnections),
 	}
 }
@@ -84,20 +85,31 @@ func (c *client) query(ctx context.Context, a access, kind, text string, each fu
 	}
 	pause := c.pause
 	for attempt := 1; ; attempt++ {
+		// The breaker is asked last: a request that waits for its turn is not the one that it lets through.
+		leave, err := c.turn(ctx, kind)
+		if err != nil {
+			return err
+		}
 		if !c.breaker.allow(time.Now()) {
+			leave()
 			c.metrics.requests.WithLabelValues(kind, "refused").Inc()
 			return c.tooMany()
 		}
 		began := time.Now()
 		handed, err := c.once(ctx, c.http, a, authorization, text, each)
+		leave()
 		c.metrics.seconds.WithLabelValues(kind).Observe(time.Since(began).Seconds())
 		var failed *failure
 		switch {
 		case err == nil:
 			c.breaker.succeeded()
+			c.pace.ended(began, time.Now(), true)
 			c.budget.earn()
 			c.metrics.requests.WithLabelValues(kind, "ok").Inc()
 			return nil
+		case errors.As(err, &failed) && c.hung(ctx, began, handed):
+			c.failed(kind, began, true)
+			return err
 		case !errors.As(err, &failed) || ctx.Err() != nil:
 			// The reader did not want more, or the query has ended: that says nothing about the server.
 			c.breaker.unknown()
@@ -108,8 +120,7 @@ func (c *client) query(ctx context.Context, a access, kind, text string, each fu
 			c.metrics.requests.WithLabelValues(kind, "error").Inc()
 			return err
 		}
-		c.breaker.failed(time.Now())
-		c.metrics.requests.WithLabelValues(kind, "error").Inc()
+		c.failed(kind, began, !failed.crowded)
 		if handed || attempt == maxAttempts || !c.budget.spend() {
 			return err
 		}
@@ -121,6 +132,39 @@ func (c *client) query(ctx context.Context, a access, kind, text string, each fu
 		}
 		pause *= 3
 	}
+}
+
+// turn waits until a request may be sent.
+func (c *client) turn(ctx context.Context, kind string) (leave func(), err error) {
+	c.metrics.waiting.Inc()
+	defer c.metrics.waiting.Dec()
+	leave, err = c.pace.enter(ctx)
+	switch {
+	case errors.Is(err, model.ErrTransient):
+		c.metrics.requests.WithLabelValues(kind, "crowded").Inc()
+	case err != nil:
+		c.metrics.requests.WithLabelValues(kind, "ended").Inc()
+	}
+	return leave, err
+}
+
+// hung reports whether a request has waited long for a response, and its query has run out of time. A query
+// that its client has given up says nothing.
+func (c *client) hung(ctx context.Context, began time.Time, handed bool) bool {
+	return !handed && time.Since(began) >= c.pace.slow && errors.Is(ctx.Err(), context.DeadlineExceeded)
+}
+
+// failed notes a failure of which the server may be the cause. A server that answers that it has too much to
+// do is not out of order.
+func (c *client) failed(kind string, began time.Time, outOfOrder bool) {
+	now := time.Now()
+	if outOfOrder {
+		c.breaker.failed(now)
+	} else {
+		c.breaker.succeeded()
+	}
+	c.pace.ended(began, now, false)
+	c.metrics.requests.WithLabelValues(kind, "error").Inc()
 }
 
 func (c *client) tooMany() error {
@@ -155,14 +199,15 @@ func (c *client) try(ctx context.Context, a access, kind, text string, each func
 type failure struct {
 	text    string
 	mayPass bool
+	crowded bool // it has too much to do
 	class   error
 }
 
 func (f *failure) Error() string { return f.text }
 func (f *failure) Unwrap() error { return f.class }
 
-func (c *client) failed(format string, of ...any) *failure {
-	return &failure{"VictoriaLogs at " + c.url + " " + fmt.Sprintf(format, of...), true, model.ErrTransient}
+func (c *client) failure(format string, of ...any) *failure {
+	return &failure{text: "VictoriaLogs at " + c.url + " " + fmt.Sprintf(format, of...), mayPass: true, class: model.ErrTransient}
 }
 
 // once sends a request, and reports whether a row was handed over.
@@ -189,7 +234,7 @@ func (c *client) once(ctx context.Context, h *http.Client, a access, authorizati
 	req.Header.Set("ProjectID", strconv.FormatUint(uint64(a.Project), 10))
 	resp, err := h.Do(req)
 	if err != nil {
-		f := c.failed("cannot be asked: %v", err)
+		f := c.failure("cannot be asked: %v", err)
 		if ended := context.Cause(ctx); ended != nil {
 			f.class = ended
 		}
@@ -209,7 +254,7 @@ func (c *client) once(ctx context.Context, h *http.Client, a access, authorizati
 		case err == io.EOF:
 			return handed, nil
 		case err != nil:
-			f := c.failed("ended its response after %d rows: %v", rows.count, err)
+			f := c.failure("ended its response after %d rows: %v", rows.count, err)
 			if ended := context.Cause(ctx); ended != nil {
 				f.class = ended
 			}
@@ -225,9 +270,10 @@ func (c *client) once(ctx context.Context, h *http.Client, a access, authorizati
 // refused returns the error of a response that has one.
 func (c *client) refused(resp *http.Response) error {
 	text, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBytes)) // what could be read is shown
-	f := c.failed("answers with status %d: %s", resp.StatusCode, strings.ToValidUTF8(string(bytes.TrimSpace(text)), "?"))
+	f := c.failure("answers with status %d: %s", resp.StatusCode, strings.ToValidUTF8(string(bytes.TrimSpace(text)), "?"))
 	// A query that is refused as it stands is refused again: it is a fault of the translation, or too large.
 	f.mayPass = resp.StatusCode >= 500 || resp.StatusCode == http.StatusTooManyRequests
+	f.crowded = resp.StatusCode == http.StatusTooManyRequests
 	if resp.StatusCode == http.StatusBadRequest || resp.StatusCode == http.StatusUnprocessableEntity {
 		f.class = model.ErrInvalid
 	}

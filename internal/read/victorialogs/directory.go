@@ -45,7 +45,9 @@ type directory struct {
 	filter  filter
 	streams *streamSet
 	cells   []cell
-	taken   int64 // from the quota, for the cells
+	// unproven is where lines may be there twice. Elsewhere it is known that none is.
+	unproven model.TimeRange
+	taken    int64 // from the quota, for the cells
 }
 
 // buckets are how a range is divided: at times that are phase more than a multiple of step. Step 0 means that
@@ -205,7 +207,13 @@ func (d *directory) statistics(r model.TimeRange, b buckets, addsOffset bool) st
 	if !b.counted {
 		text += ", min(_time) lo, max(_time) hi"
 	}
-	if d.req.Cells != nil {
+	looks := d.looks(r)
+	switch {
+	case d.req.Cells == nil || looks == looksNowhere:
+	case looks == looksPartly:
+		within := " if (" + timeFilter(d.unproven) + ")"
+		text += ", count_uniq(_time)" + within + " times, count()" + within + " recent"
+	default:
 		text += ", count_uniq(_time) times"
 	}
 	if d.sized() {
@@ -226,15 +234,40 @@ func (d *directory) statistics(r model.TimeRange, b buckets, addsOffset bool) st
 	if len(by) > 0 {
 		text += " by (" + strings.Join(by, ", ") + ")"
 	}
-	text += " sum(n) n, sum(times) times"
+	text += " sum(n) n"
+	if d.req.Cells != nil && looks != looksNowhere {
+		text += ", sum(times) times"
+	}
+	if d.req.Cells != nil && looks == looksPartly {
+		text += ", sum(recent) recent"
+	}
 	if d.sized() {
 		text += ", sum(bytes) bytes"
 	}
 	return text
 }
 
+// looking says in which part of a range a count looks for lines that are there twice.
+type looking uint8
+
+const (
+	looksEverywhere looking = iota
+	looksPartly
+	looksNowhere
+)
+
+func (d *directory) looks(r model.TimeRange) looking {
+	switch u := d.unproven; {
+	case d.req.Cells == nil, u.Min <= r.Min && u.Max >= r.Max:
+		return looksEverywhere
+	case u.Overlaps(r):
+		return looksPartly
+	}
+	return looksNowhere
+}
+
 func (d *directory) askOnce(ctx context.Context, r model.TimeRange, b buckets, addsOffset bool) (wrong bool, err error) {
-	text, sized := d.statistics(r, b, addsOffset), d.sized()
+	text, sized, looks := d.statistics(r, b, addsOffset), d.sized(), d.looks(r)
 	kind := kindDirectory
 	if b.groups != nil {
 		kind = kindGroups
@@ -243,7 +276,7 @@ func (d *directory) askOnce(ctx context.Context, r model.TimeRange, b buckets, a
 		if wrong {
 			return nil
 		}
-		c, ok := parseCell(row, r, b, sized)
+		c, ok := parseCell(row, r, b, sized, looks)
 		if !ok {
 			return fmt.Errorf("%w: VictoriaLogs at %s has sent a row of statistics that is not one: %s", model.ErrCorrupt, d.source.client.url, rowText(row))
 		}
@@ -281,7 +314,7 @@ func (d *directory) askOnce(ctx context.Context, r model.TimeRange, b buckets, a
 const lineBytes = 200
 
 // parseCell reads a row of statistics of a range.
-func parseCell(row []field, r model.TimeRange, b buckets, sized bool) (c cell, ok bool) {
+func parseCell(row []field, r model.TimeRange, b buckets, sized bool, looks looking) (c cell, ok bool) {
 	number := func(name string, n *int64) bool {
 		v, err := strconv.ParseInt(string(valueOf(row, name)), 10, 64)
 		*n = v
@@ -293,8 +326,15 @@ func parseCell(row []field, r model.TimeRange, b buckets, sized bool) (c cell, o
 	if c.bytes = c.rows * lineBytes; sized && !number("bytes", &c.bytes) {
 		return c, false
 	}
-	var times int64
-	c.certain = number("times", &times) && times == c.rows
+	var times, recent int64
+	switch looks {
+	case looksNowhere:
+		c.certain = true
+	case looksPartly:
+		c.certain = number("times", &times) && number("recent", &recent) && times == recent
+	default:
+		c.certain = number("times", &times) && times == c.rows
+	}
 	if b.step > 0 {
 		if c.bucket, ok = parseTime(valueOf(row, "_time")); !ok {
 			return c, false

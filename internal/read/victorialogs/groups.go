@@ -18,16 +18,16 @@ import (
 type grouping struct {
 	fields []string
 	// groups has each combination of their values that a stream has, as a stream of these fields is spelled.
-	groups  map[string]bool
-	streams int  // how many there are
-	plain   bool // they can be grouped
-	failed  bool // a row had another group
-	learnt  time.Time
+	groups map[string]bool
+	saved  int  // how many more streams than groups the request selects
+	plain  bool // they can be grouped
+	failed bool // a row had another group
+	learnt time.Time
 }
 
 // saves returns how many rows grouping saves, one of which is for a stream or group and a bucket.
 func (g *grouping) saves(r model.TimeRange, b buckets) uint64 {
-	return uint64(g.streams-len(g.groups)) * ((uint64(r.Max)-uint64(r.Min))/uint64(b.step) + 1)
+	return uint64(g.saved) * ((uint64(r.Max)-uint64(r.Min))/uint64(b.step) + 1)
 }
 
 const (
@@ -44,34 +44,47 @@ const (
 // value might be cut out of the text of a stream in a wrong way. Nor are they if a stream lacks a label, so
 // that metadata may be in its place.
 func (d *directory) groupingOf(ctx context.Context) (*grouping, error) {
+	k := &d.source.listings
+	spellings, others, err := k.get(ctx, d)
+	if err != nil {
+		return nil, err
+	}
+	g, err := d.groupingBy(spellings)
+	if !others || err == nil && g.plain {
+		return g, err
+	}
+	// The reason may be a stream that the request does not select.
+	k.setOwn(fmt.Sprintf("%v", d.account))
+	if spellings, _, err = k.alone(ctx, d); err != nil {
+		return nil, err
+	}
+	return d.groupingBy(spellings)
+}
+
+// groupingBy returns how some streams are grouped.
+func (d *directory) groupingBy(spellings [][]byte) (*grouping, error) {
 	decides := d.decides()
-	var spellings [][]byte
 	g := &grouping{groups: map[string]bool{}, plain: true, learnt: time.Now()}
-	err := d.source.client.query(ctx, d.account, kindStreams, d.filter.in(d.req.Range)+" | uniq by (_stream)", func(row []field) error {
-		spelling := bytes.Clone(valueOf(row, "_stream"))
-		if err := d.req.Quota.TakeBytes(int64(len(spelling))); err != nil {
-			return err
-		}
-		d.taken += int64(len(spelling))
-		spellings = append(spellings, spelling)
-		return eachStreamField(spelling, func(name, _ []byte) error {
+	for _, spelling := range spellings {
+		err := eachStreamField(spelling, func(name, _ []byte) error {
 			g.plain = g.plain && isPlainField(name)
 			if decides(name) && !slices.Contains(g.fields, string(name)) {
 				g.fields = append(g.fields, string(name))
 			}
 			return nil
 		})
-	})
-	if g.plain = g.plain && len(g.fields) <= maxGroupFields; err != nil || !g.plain {
-		return g, err
+		if err != nil {
+			return g, err
+		}
 	}
-	g.streams = len(spellings)
+	if g.plain = g.plain && len(g.fields) <= maxGroupFields; !g.plain {
+		return g, nil
+	}
 	slices.Sort(g.fields)
+	streams := map[string]int{} // by group
 	values := make([][]byte, len(g.fields))
 	for _, spelling := range spellings {
-		for i := range values {
-			values[i] = nil
-		}
+		clear(values)
 		err := eachStreamField(spelling, func(name, value []byte) error {
 			if i, ok := slices.BinarySearch(g.fields, string(name)); ok {
 				values[i] = value
@@ -84,13 +97,18 @@ func (d *directory) groupingOf(ctx context.Context) (*grouping, error) {
 		group := g.spelling(values)
 		g.plain = g.plain && bytes.IndexByte(group, '\\') < 0 // or it would have to be unquoted there
 		g.groups[string(group)] = true
+		streams[string(group)]++
 	}
 	for group := range g.groups {
 		st, err := d.source.streams.of([]byte(group))
 		if err != nil {
 			return g, err
 		}
-		g.plain = g.plain && st != nil && (!matches(d.req.Matchers, st.Labels) || hasAll(st.Labels, d.req.Cells.Labels))
+		if st != nil && !matches(d.req.Matchers, st.Labels) {
+			continue
+		}
+		g.plain = g.plain && st != nil && hasAll(st.Labels, d.req.Cells.Labels)
+		g.saved += streams[group] - 1
 	}
 	return g, nil
 }

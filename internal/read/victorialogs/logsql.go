@@ -20,13 +20,17 @@ type filter struct{ streams, lines string }
 
 // in returns the filter of the lines of a range.
 func (f *filter) in(r model.TimeRange) string {
-	text := "_time:[" + timeText(r.Min) + "," + timeText(r.Max) + "]"
+	text := timeFilter(r)
 	for _, more := range []string{f.streams, f.lines} {
 		if more != "" {
 			text += " " + more
 		}
 	}
 	return text
+}
+
+func timeFilter(r model.TimeRange) string {
+	return "_time:[" + timeText(r.Min) + "," + timeText(r.Max) + "]"
 }
 
 // timeText returns a time with all nine digits, since VictoriaLogs rounds an end of fewer digits up.

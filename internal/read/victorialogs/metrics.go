@@ -15,6 +15,8 @@ type metrics struct {
 	placed   *prometheus.CounterVec
 	counts   *prometheus.CounterVec
 	changes  prometheus.Counter
+	proofs   *prometheus.CounterVec
+	waiting  prometheus.Gauge
 }
 
 // The kinds of requests.
@@ -25,9 +27,10 @@ const (
 	kindStreams   = "streams"
 	kindTail      = "tail"
 	kindCounts    = "counts" // in windows of time, to see changes
+	kindCopies    = "copies" // whether lines of windows may be there twice
 )
 
-func newMetrics(r prometheus.Registerer, open func() bool) *metrics {
+func newMetrics(r prometheus.Registerer, open func() bool, limit func() int) *metrics {
 	f := promauto.With(r)
 	f.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "shale_victorialogs_breaker_open",
@@ -38,10 +41,17 @@ func newMetrics(r prometheus.Registerer, open func() bool) *metrics {
 		}
 		return 0
 	})
+	f.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "shale_victorialogs_requests_limit",
+		Help: "Requests to VictoriaLogs that may run at one time now: victorialogs.max-requests, and fewer while it is slow or refuses.",
+	}, func() float64 { return float64(limit()) })
 	return &metrics{
+		waiting: f.NewGauge(prometheus.GaugeOpts{
+			Name: "shale_victorialogs_waiting_requests", Help: "Requests to VictoriaLogs that wait for their turn.",
+		}),
 		requests: f.NewCounterVec(prometheus.CounterOpts{
 			Name: "shale_victorialogs_requests_total",
-			Help: "Requests to VictoriaLogs, by kind (directory, groups, lines, streams, tail, counts) and outcome (ok, error, ended by the query, refused by the breaker).",
+			Help: "Requests to VictoriaLogs, by kind (directory, groups, lines, streams, tail, counts, copies) and outcome (ok, error, ended by the query, refused by the breaker, crowded: too many wait).",
 		}, []string{"kind", "outcome"}),
 		seconds: f.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "shale_victorialogs_request_seconds", Help: "Time of requests to VictoriaLogs until their last row, by kind.",
@@ -66,6 +76,10 @@ func newMetrics(r prometheus.Registerer, open func() bool) *metrics {
 		counts: f.NewCounterVec(prometheus.CounterOpts{
 			Name: "shale_victorialogs_counts_total",
 			Help: "Counts of lines, by which changes are seen, by outcome (ok, late, error). After one that is late or an error, queries are computed.",
+		}, []string{"outcome"}),
+		proofs: f.NewCounterVec(prometheus.CounterOpts{
+			Name: "shale_victorialogs_proofs_total",
+			Help: "Searches for lines that are there twice, in windows of time, by outcome (ok, late, error). Without one, each count looks for them.",
 		}, []string{"outcome"}),
 		changes: f.NewCounter(prometheus.CounterOpts{
 			Name: "shale_victorialogs_changes_total", Help: "Ranges of time whose lines have changed, so that results over them are computed again.",

@@ -19,7 +19,7 @@ type Settings struct {
 	Filters  Filters  `name:"victorialogs.extra-filters" default:"" placeholder:"TENANT=FILTER;..." help:"Filters of LogsQL, such as team-a={env=\"prod\"}, separated by semicolons. A tenant of the list sees only those lines of its account that pass its filter."`
 	// Authorization is the file with the credentials.
 	Authorization string `name:"victorialogs.authorization-file" default:"" placeholder:"FILE" help:"File with the value of the header Authorization for requests to VictoriaLogs, such as Bearer TOKEN. It is read for each request, so that a new file counts at once. Empty: no credentials."`
-	Requests      int    `name:"victorialogs.max-requests" type:"count" default:"16" placeholder:"N" min:"1" max:"1024" help:"Most requests to VictoriaLogs at one time. Further ones wait."`
+	Requests      int    `name:"victorialogs.max-requests" type:"count" default:"16" placeholder:"N" min:"1" max:"1024" help:"Most requests to VictoriaLogs at one time, and fewer while it is slow or refuses. Further ones wait for their turn, which tenants share."`
 	// CheckEvery is how long a count of lines holds.
 	CheckEvery time.Duration `name:"victorialogs.check-every" type:"time" default:"10s" placeholder:"TIME" min:"1s" max:"5m" help:"Time for which kept results and answers over lines of VictoriaLogs are used without looking whether lines have come late or gone. Looking is one request that counts lines in windows of five minutes."`
 }

@@ -47,22 +47,24 @@ type Source struct {
 	began       time.Time
 	groupedRows uint64
 	groupings   groupings
+	listings    listings
 	copiesPause time.Duration
 }
 
 // New returns a Source. It does not ask the server.
 func New(o Options) *Source {
 	s := &Source{settings: o.Settings, streams: newStreamNames(o.Seed, o.Rules), derives: len(o.Rules.ServiceNames) > 0, began: time.Now(), groupedRows: groupedRows, copiesPause: copiesPause}
-	s.metrics = newMetrics(o.Registerer, func() bool { return s.client.breaker.open() })
+	s.metrics = newMetrics(o.Registerer, func() bool { return s.client.breaker.open() }, func() int { return s.client.pace.limit() })
 	s.client = newClient(&s.settings, s.metrics)
-	s.watch, s.followEvery = newWatch(s, &o), followEvery
+	s.watch, s.followEvery, s.listings.every = newWatch(s, &o), followEvery, s.settings.CheckEvery
 	return s
 }
 
 func newWatch(s *Source, o *Options) *watch {
 	w := &watch{
 		count: s.client.countLines, now: o.Now, elapsed: o.Now, every: int64(s.settings.CheckEvery), lag: int64(o.ClosedAfter), limit: countLimit, most: mostWindows,
-		result:   func(outcome string) { s.metrics.counts.WithLabelValues(outcome).Inc() },
+		result: func(outcome string) { s.metrics.counts.WithLabelValues(outcome).Inc() },
+		prove:  s.client.countTimes, proofLimit: proofLimit, proofs: func(outcome string) { s.metrics.proofs.WithLabelValues(outcome).Inc() },
 		accounts: map[Account]*ledger{}, turns: make(chan struct{}, countConnections),
 	}
 	if w.now == nil {

@@ -27,6 +27,9 @@ func (s *Source) SelectText(ctx context.Context, req *model.Request) ([]model.Te
 	grouped := false
 	var err error
 	if req.Cells != nil {
+		if d.unproven = req.Range; !req.Cost.Fresh {
+			d.unproven = s.watch.unproven(ctx, a.Account, req.Range)
+		}
 		grouped, err = d.group(ctx, b)
 	}
 	if !grouped && err == nil {

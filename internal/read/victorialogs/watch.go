@@ -39,8 +39,12 @@ const (
 // somebody asks. It is safe for concurrent use.
 type watch struct {
 	count func(ctx context.Context, a Account, r model.TimeRange, sums bool, each func(w int64, c counted)) error
-	note  func(a Account, r model.TimeRange) // lines of a range may be others now
-	now   func() int64                       // the time that windows are of
+	// prove counts lines and their different times by streams in windows; nil: each query looks for copies.
+	prove      func(ctx context.Context, a Account, r model.TimeRange, each func(w, lines, times int64)) error
+	proofLimit time.Duration // of one of those
+	proofs     func(outcome string)
+	note       func(a Account, r model.TimeRange) // lines of a range may be others now
+	now        func() int64                       // the time that windows are of
 	// elapsed is the time since some beginning. It never steps back, and all ages are differences of it.
 	elapsed func() int64
 	every   int64         // how long a count holds
@@ -64,6 +68,7 @@ type counted struct {
 	sum   float64 // of hashes
 	// summed says that there is a sum.
 	summed bool
+	proof  proof
 	// changed is when another number was found. After settling the window is noted once more, since queries
 	// may not have found the new lines yet. 0: it is settled.
 	changed int64
@@ -86,6 +91,9 @@ type ledger struct {
 	// asked and before are the first windows that were asked for since turned, and before that.
 	asked, before, turned int64
 	running               chan struct{} // closed when the running count ends; nil: none
+
+	proving   bool
+	nextProof int64 // when copies may be looked for again
 }
 
 // needs returns the windows of a range that are old enough. ok is false if there are none, or too many.
@@ -298,7 +306,7 @@ func (w *watch) takeLocked(a Account, l *ledger, began, from int64, found []coun
 		case !sums:
 			c.sum, c.summed = old.sum, old.summed
 		}
-		c.changed = old.changed
+		c.changed, c.proof = old.changed, old.proof
 	}
 	w.noteLocked(a, began, from, found)
 	end := from + int64(len(found))
