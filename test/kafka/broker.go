@@ -170,7 +170,7 @@ func (b *Broker) Restart() {
 				b.t.Fatalf("Kafka ended: %v", err)
 			default:
 			}
-			if time.Since(began) > time.Minute {
+			if time.Since(began) > 4*time.Minute {
 				b.t.Fatal(errors.Join(errors.New("the broker does not listen"), err))
 			}
 		}

@@ -58,6 +58,8 @@ func TestKafka(t *testing.T) {
 		{"CreationRate", testCreationRate},
 		{"Brake", testBrake},
 		{"Tail", testTail},
+		{"RelabelUnderMoves", testRelabelUnderMoves},
+		{"Sleeper", testSleeper},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -79,6 +81,7 @@ func TestBroker(t *testing.T) {
 		{"Overwritten", testOverwritten},
 		{"Away", testAway},
 		{"KillRoles", testKillRoles},
+		{"KillsUnderLoad", testKillsUnderLoad},
 		{"DoublingKilled", testDoublingKilled},
 		{"Pairs", testPairs},
 		{"Deletions", testDeletions},

@@ -111,6 +111,10 @@ type writers struct {
 	// again counts writes that were refused and sent again, if the writers do that.
 	again    atomic.Int64
 	repeated bool
+	// pause is the time between two rows of a writer; 0: 20 ms.
+	pause time.Duration
+	// lost counts queries whose process was killed. It is an error unless writes are repeated.
+	lost atomic.Int64
 }
 
 // startWriters starts writers that accept no refusal, and queries for what they have sent.
@@ -122,6 +126,9 @@ func startWriters(t *testing.T, gateways, queries []*process, begin time.Time) *
 
 func (w *writers) start(gateways, queries []*process) {
 	t, begin := w.t, w.begin
+	if w.pause == 0 {
+		w.pause = 20 * time.Millisecond
+	}
 	for i := range w.acked {
 		w.running.Go(func() {
 			for k := int64(0); !w.stop.Load(); k++ {
@@ -143,7 +150,7 @@ func (w *writers) start(gateways, queries []*process) {
 				if took := int64(time.Since(began)); took > w.slowest.Load() {
 					w.slowest.Store(took)
 				}
-				time.Sleep(20 * time.Millisecond)
+				time.Sleep(w.pause)
 			}
 		})
 	}
@@ -151,7 +158,7 @@ func (w *writers) start(gateways, queries []*process) {
 		w.running.Go(func() {
 			for n := i; !w.stop.Load(); n++ {
 				w.ask(q, n%len(w.acked))
-				time.Sleep(20 * time.Millisecond)
+				time.Sleep(w.pause)
 			}
 		})
 	}
@@ -187,6 +194,10 @@ func (w *writers) ask(q *process, writer int) {
 			w.t.Logf("the first refusal: %.300s", text)
 		}
 		w.lastRefused.Store(time.Now().UnixNano())
+	case 0:
+		if w.lost.Add(1); !w.repeated {
+			w.t.Errorf("a query: %s", text)
+		}
 	default:
 		w.t.Errorf("a query: status %d: %s", status, text)
 	}
@@ -195,13 +206,19 @@ func (w *writers) ask(q *process, writer int) {
 // progress waits until each writer has sent some more.
 func (w *writers) progress(what string) {
 	w.t.Helper()
+	w.moved(20, what)
+}
+
+// moved waits until each writer has sent so many more.
+func (w *writers) moved(by int64, what string) {
+	w.t.Helper()
 	var from [len(w.acked)]int64
 	for i := range from {
 		from[i] = w.acked[i].Load()
 	}
 	waitFor(w.t, what, func() bool {
 		for i := range from {
-			if w.acked[i].Load() < from[i]+20 {
+			if w.acked[i].Load() < from[i]+by {
 				return w.t.Failed()
 			}
 		}

@@ -179,7 +179,13 @@ type cluster struct {
 // newCluster makes a topic by the command.
 func newCluster(t *testing.T, broker *Broker, topic string, partitions int) *cluster {
 	t.Helper()
-	c := &cluster{bucket: filepath.Join(t.TempDir(), "bucket")}
+	return newClusterAt(t, broker, topic, partitions, filepath.Join(t.TempDir(), "bucket"))
+}
+
+// newClusterAt does the same for a bucket of its own.
+func newClusterAt(t *testing.T, broker *Broker, topic string, partitions int, bucket string) *cluster {
+	t.Helper()
+	c := &cluster{bucket: bucket}
 	c.flags = []string{"--bucket", c.bucket, "--kafka.brokers", broker.Addr, "--kafka.topic", topic}
 	create := append([]string{"kafka", "create", "--replicas", "1", "--min-insync", "1", "--partitions", fmt.Sprint(partitions)}, c.flags...)
 	if out, err := exec.Command(buildShale(t), create...).CombinedOutput(); err != nil {

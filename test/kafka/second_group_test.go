@@ -14,14 +14,17 @@ import (
 
 // killCount returns how often a test kills each process: few times here, and as often as KILLS says in a
 // torture.
-func killCount(t *testing.T, usually int) int {
-	text := os.Getenv("KILLS")
+func killCount(t *testing.T, usually int) int { return fromEnviron(t, "KILLS", usually) }
+
+// fromEnviron returns a number that a variable gives.
+func fromEnviron(t *testing.T, name string, usually int) int {
+	text := os.Getenv(name)
 	if text == "" {
 		return usually
 	}
 	n, err := strconv.Atoi(text)
-	if err != nil {
-		t.Fatalf("KILLS: %v", err)
+	if err != nil || n < 1 {
+		t.Fatalf("%s is %q, expected a number above 0", name, text)
 	}
 	return n
 }

@@ -31,8 +31,9 @@ func parse(t *testing.T, args string) *Command {
 func TestPlans(t *testing.T) {
 	for name, args := range map[string]string{
 		"default":     "",
-		"report":      "--series 200e6 --interval 60s --logs 0",
+		"report":      "--series 200e6 --interval 60s --new-series 1 --logs 0",
 		"internet":    "--series 1.3e9 --interval 26s --logs 100TB --tenants 1000",
+		"mimir":       "--series 1e9 --interval 20s --logs 0",
 		"sticky":      "--series 1.3e9 --interval 26s --logs 100TB --tenants 1000 --sticky --kafka-retention 24h",
 		"relabelling": "--series 20e6 --new-series 10 --logs 0 --cores 2 --memory 16GiB",
 		"logs":        "--series 0 --logs 20TB",
