@@ -64,6 +64,18 @@ func (p *pairs) follow(epoch uint64) {
 	}
 }
 
+// again goes on with the state topic of an epoch that was made again.
+func (p *pairs) again(epoch uint64) {
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if epoch == p.epoch {
+		p.Restart()
+	}
+}
+
 // told is told of a record of an epoch.
 func (p *pairs) told(epoch uint64, record any, offset int64) {
 	if p == nil {

@@ -73,11 +73,11 @@ func (h *Handler) store(r *receive.Request, f form, kept bool) (_ receive.Respon
 		w.cutRepeated()
 	}
 	stored, left, err := r.Push(b, w.left)
-	if err != nil {
-		return receive.Response{Stored: stored}, nil, err
+	if any := stored.Total() > 0; any || err == nil { // with an error, rows of known series may be stored
+		due = w.election.stored(any)
 	}
-	if stored.Total() > 0 {
-		due = w.election.stored()
+	if err != nil {
+		return receive.Response{Stored: stored}, due, err
 	}
 	w.election.keep(f, sent)
 	for i := range w.metadata {

@@ -17,7 +17,9 @@ type Elector interface {
 	// JudgeKept is for a request that was kept.
 	JudgeKept(tenant string, cluster, replica []byte) replicas.Verdict
 	// Stored reports whether requests of the leader are due, which are to be stored.
-	Stored(c *replicas.Cluster, newest int64) (due bool)
+	Stored(v *replicas.Verdict, newest int64) (due bool)
+	// StoredKept is for a request that was kept.
+	StoredKept(v *replicas.Verdict, newest int64) (due bool)
 	Dropped(other, repeated int)
 	Spares
 }
@@ -162,11 +164,20 @@ func (w *walker) cutRepeated() {
 	}
 }
 
-// stored tells the elector of rows that are durable, and returns the clusters of which requests are due.
-func (e *election) stored() (due []*replicas.Cluster) {
+// stored tells the elector of rows that are durable, and returns the clusters of which requests are due. any
+// says that some had to be stored.
+func (e *election) stored(any bool) (due []*replicas.Cluster) {
 	for i := range e.parts {
-		c := e.parts[i].verdict.Cluster
-		if e.elector.Stored(c, e.parts[i].newest) && !slices.Contains(due, c) {
+		p := &e.parts[i]
+		newest := p.newest
+		if !any {
+			newest = 0
+		}
+		tell := e.elector.Stored
+		if e.kept {
+			tell = e.elector.StoredKept
+		}
+		if c := p.verdict.Cluster; tell(&p.verdict, newest) && any && !slices.Contains(due, c) {
 			due = append(due, c)
 		}
 	}

@@ -64,6 +64,10 @@ type lead struct {
 	wrong bool
 	// asked is when this process last asked to be confirmed; zero: it has an answer.
 	asked time.Time
+	// vouched is when this process last said that the leader writes although nothing of that is stored yet, and
+	// owing says that the others have read so. Then it does not say so again.
+	vouched time.Time
+	owing   bool
 	// changed is closed by the next record; nil: no request waits.
 	changed chan struct{}
 }
@@ -80,6 +84,7 @@ type Shared struct {
 	forget func(tenant, cluster string)
 	by     string
 	began  time.Time
+	opened time.Time // when it began with the log of records
 	closed chan struct{}
 	close  sync.Once
 
@@ -105,7 +110,7 @@ func NewShared(o SharedOptions) (*Shared, error) {
 	}
 	f := promauto.With(o.Registerer)
 	return &Shared{
-		Table: t, put: o.Put, forget: o.Forget, by: o.By, began: t.o.Now(), closed: make(chan struct{}),
+		Table: t, put: o.Put, forget: o.Forget, by: o.By, began: t.o.Now(), opened: t.o.Now(), closed: make(chan struct{}),
 		lost:      f.NewCounter(prometheus.CounterOpts{Name: "shale_ha_lost_claims_total", Help: "Elections that this gateway asked for, and another one was ahead of."}),
 		undecided: f.NewCounter(prometheus.CounterOpts{Name: "shale_ha_undecided_requests_total", Help: "Requests that were refused with 503 because the state topic did not say in time which replica leads."}),
 		ignored:   f.NewCounter(prometheus.CounterOpts{Name: "shale_ha_ignored_records_total", Help: "Records of HA pairs that were not used because there are too many pairs."}),
@@ -146,11 +151,15 @@ func (s *Shared) judge(tenant string, cluster, replica []byte, decide func(tenan
 		case <-s.closed:
 		}
 		s.undecided.Inc()
+		if v.Undecided != "" {
+			return v
+		}
 		return Verdict{Undecided: fmt.Sprintf("the state topic has not confirmed within %s which replica of the HA pair %.40q is stored", confirmWithin, cluster)}
 	}
 }
 
-// decide returns the verdict, or a channel that is closed when more may be known.
+// decide returns the verdict, or a channel that is closed when more may be known. It does not take a request
+// for a sign of life, as it may be one that cannot be stored.
 func (s *Shared) decide(tenant, cluster, replica string) (Verdict, <-chan struct{}) {
 	now := s.o.Now()
 	s.mu.Lock()
@@ -172,17 +181,24 @@ func (s *Shared) decide(tenant, cluster, replica string) (Verdict, <-chan struct
 	silent := now.Sub(c.seen)
 	switch {
 	case c.replica == replica && s.confirmedLocked(c, now):
-		c.seen, c.lead.wrote = now, true
-		return Verdict{Cluster: c, Until: c.until, Now: now.UnixNano()}, nil
+		return Verdict{Cluster: c, Until: c.until, Now: now.UnixNano(), replica: c.replica}, nil
 	case c.replica != "" && c.replica != replica && silent < s.o.Failover:
 		return Verdict{Spare: c, Now: now.UnixNano()}, nil
+	case c.replica != replica && now.Sub(s.opened) < s.o.Failover/2:
+		return Verdict{Undecided: fmt.Sprintf("this gateway has just begun to read the state topic. For %s it elects no replica, such as that of the HA pair %.40q: "+
+			"other gateways may store one by a topic that was there before", s.o.Failover/2, cluster)}, c.lead.wait()
 	}
 	return Verdict{}, s.askLocked(c, now, func() {
 		r := s.recordLocked(c, tenant, cluster, now)
-		if r.Replica != replica {
+		claim := r.Replica != replica
+		if claim {
 			r.Replica, r.Claim, r.Until = replica, true, s.untilLocked(c, now)
 		}
-		r.Silent, r.At = 0, now.Sub(s.began)
+		// A leader of which nothing could be stored since the last time leaves the others time to be elected.
+		if claim || !c.lead.owing || silent >= 2*s.o.Failover {
+			r.Silent, r.At = 0, now.Sub(s.began)
+			c.lead.vouched = now
+		}
 		s.put(r)
 	})
 }
@@ -197,7 +213,7 @@ func (s *Shared) decideKept(tenant, cluster, replica string) (Verdict, <-chan st
 	case c == nil || c.replica != replica:
 		return Verdict{}, nil
 	case s.confirmedLocked(c, now):
-		return Verdict{Cluster: c, Until: c.until, Now: now.UnixNano()}, nil
+		return Verdict{Cluster: c, Until: c.until, Now: now.UnixNano(), replica: c.replica}, nil
 	case now.Sub(c.seen) >= s.o.Failover/2: // then a record about it would allow nothing
 		return Verdict{Undecided: fmt.Sprintf("the replica of the HA pair %.40q that leads has stopped", cluster)}, nil
 	}
@@ -216,10 +232,28 @@ func (s *Shared) askLocked(c *Cluster, now time.Time, put func()) <-chan struct{
 		c.lead.asked = now
 		put()
 	}
-	if c.lead.changed == nil {
-		c.lead.changed = make(chan struct{})
+	return c.lead.wait()
+}
+
+// wait returns a channel that the next record closes.
+func (l *lead) wait() <-chan struct{} {
+	if l.changed == nil {
+		l.changed = make(chan struct{})
 	}
-	return c.lead.changed
+	return l.changed
+}
+
+// Stored is told that rows of a leader are durable, and of their newest time; 0: none had to be stored. It
+// reports whether requests of the leader from before its election are due. Only this is a sign of life: a
+// leader whose requests reach a process that cannot store them does not keep the others away.
+func (s *Shared) Stored(v *Verdict, newest int64) (due bool) {
+	s.mu.Lock()
+	c := v.Cluster
+	if c.replica == v.replica {
+		c.seen, c.lead.wrote, c.lead.owing = s.o.Now(), true, false
+	}
+	s.mu.Unlock()
+	return s.Table.Stored(v, newest)
 }
 
 // untilLocked returns up to which time a leader that is elected now may not write.
@@ -285,16 +319,19 @@ func (s *Shared) Take(r *Record, offset int64) {
 		c.lead.wrong = false
 		if at := s.began.Add(r.At); own && at.After(c.lead.confirmed) {
 			c.lead.confirmed = at
+			c.lead.owing = c.lead.owing || at.Equal(c.lead.vouched)
 		}
 	}
 	c.lead.heard(offset, own)
 }
 
 // Restart says that further records are those of another log, which may have none. The leaders stay until
-// that one names others, and it is told of them. Nothing is stored before it confirms them.
+// that one names others, and it is told of them. Nothing is stored before it confirms them. None is elected
+// before those are silent that others may store by the log before.
 func (s *Shared) Restart() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.opened = s.o.Now()
 	for _, of := range s.tenants {
 		for _, c := range of {
 			c.lead = lead{last: unseen, sure: c.replica != "", wrong: c.replica != "", changed: c.lead.changed}

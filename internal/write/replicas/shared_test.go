@@ -23,6 +23,8 @@ type topic struct {
 	held map[string][]entry
 	// bad says that the network delays and loses a lot.
 	bad bool
+	// made counts how often the topic was made again. What is on its way to the one before is lost.
+	made int
 }
 
 // entry is a record in the log; one without a record ends its cluster.
@@ -32,6 +34,7 @@ type entry struct {
 	offset  int64
 	at      time.Time // when it arrives
 	gone    bool      // by compaction
+	topic   int       // the one that it is sent to
 }
 
 // gateway is a process of the topic.
@@ -41,11 +44,14 @@ type gateway struct {
 	next  int       // what it reads next
 	until time.Time // before, it reads nothing
 	pings []ping
+	topic int // that it has opened
+	// broken says that it can append nothing.
+	broken bool
 }
 
 // ping is a sample that is not acknowledged yet.
 type ping struct {
-	c  *Cluster
+	v  Verdict
 	at time.Time
 }
 
@@ -56,13 +62,14 @@ const (
 
 func (w *topic) open(t *testing.T, by string) *gateway {
 	t.Helper()
+	g := &gateway{by: by, topic: w.made}
 	send := func(r *Record, cluster string) {
 		delay := w.r.IntN(100)
 		if w.bad {
 			delay = w.r.IntN(4000)
 		}
 		if !w.bad || w.r.IntN(5) > 0 {
-			w.held[by] = append(w.held[by], entry{Record: r, cluster: cluster, at: w.now.Add(time.Duration(delay) * time.Millisecond)})
+			w.held[by] = append(w.held[by], entry{Record: r, cluster: cluster, topic: g.topic, at: w.now.Add(time.Duration(delay) * time.Millisecond)})
 		}
 	}
 	s, err := NewShared(SharedOptions{
@@ -75,7 +82,21 @@ func (w *topic) open(t *testing.T, by string) *gateway {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &gateway{Shared: s, by: by}
+	g.Shared = s
+	return g
+}
+
+// makeAgain loses the topic and makes it again. Gateways go on with it later.
+func (w *topic) makeAgain() {
+	w.log, w.made = nil, w.made+1
+}
+
+// reopen goes on with the topic that there is.
+func (w *topic) reopen(g *gateway) {
+	if g.topic < w.made {
+		g.topic, g.next = w.made, 0
+		g.Restart()
+	}
 }
 
 // deliver appends what has arrived, lets gateways read, and compacts.
@@ -84,13 +105,17 @@ func (w *topic) deliver(all []*gateway) {
 		held := w.held[by]
 		for len(held) > 0 && !held[0].at.After(w.now) {
 			e := held[0]
+			if e.topic < w.made {
+				held = held[1:]
+				continue
+			}
 			e.offset, e.at = int64(len(w.log)), w.now
 			w.log, held = append(w.log, e), held[1:]
 		}
 		w.held[by] = held
 	}
 	for _, g := range all {
-		if w.now.Before(g.until) {
+		if w.now.Before(g.until) || g.topic < w.made {
 			continue
 		}
 		for ; g.next < len(w.log); g.next++ {
@@ -122,9 +147,9 @@ func (w *topic) deliver(all []*gateway) {
 	}
 }
 
-// TestSharedElection: however records are delayed and lost, and gateways restarted, no two replicas are
-// stored within half of the failover time of each other. Once all is well, the gateways agree, and a replica
-// that writes is stored.
+// TestSharedElection: however records are delayed and lost, gateways restarted, the topic made again, appends
+// refused and pairs forgotten, no two replicas are stored within half of the failover time of each other. So
+// it is with what was kept. Once all is well, the gateways agree, and a replica that writes is stored.
 func TestSharedElection(t *testing.T) {
 	changes := 0
 	for seed := range uint64(80) {
@@ -145,6 +170,16 @@ func electAtRandom(t *testing.T, seed uint64) (changes int) {
 	replicas := []string{"a", "b", "c"}
 	up := [3]bool{true, true, true}
 	stored, at, count := "", time.Time{}, 0
+	// store notes that a sample of a replica goes to the log of batches.
+	store := func(what, replica string) {
+		if stored != replica && stored != "" {
+			changes++
+			if gap := w.now.Sub(at); gap < testFailover/2 {
+				t.Fatalf("seed %d: %s%s is stored %s after %s", seed, what, replica, gap, stored)
+			}
+		}
+		stored, at, count = replica, w.now, count+1
+	}
 	began := w.now
 	for w.now.Sub(began) < length {
 		w.now = w.now.Add(step)
@@ -154,13 +189,36 @@ func electAtRandom(t *testing.T, seed uint64) (changes int) {
 		} else if w.r.IntN(60) == 0 {
 			up[w.r.IntN(3)] = w.r.IntN(3) == 0
 		}
+		if !quiet && w.r.IntN(1500) == 0 {
+			w.makeAgain()
+		}
+		if !quiet && w.r.IntN(3000) == 0 { // all are silent for so long that they are forgotten
+			w.now, began = w.now.Add(forgetAfter), began.Add(forgetAfter)
+		}
 		w.deliver(all)
 		for i, g := range all {
+			if quiet || w.r.IntN(100) == 0 {
+				w.reopen(g)
+			}
 			if w.now.Sub(began)%time.Second == 0 {
 				g.speak()
+				for _, c := range g.owing() {
+					s, _ := g.Due(c)
+					if v, wait := g.decideKept("t", "c", s.replica); wait != nil || v.Undecided != "" {
+						g.PutBack(c, s)
+					} else if v.Cluster != nil {
+						store("what was kept of ", s.replica)
+						g.StoredKept(&v, s.Newest)
+					}
+				}
+			}
+			if w.r.IntN(100) == 0 {
+				g.broken = !quiet && w.r.IntN(4) == 0
 			}
 			for len(g.pings) > 0 && w.now.Sub(g.pings[0].at) > 100*time.Millisecond {
-				g.Stored(g.pings[0].c, g.pings[0].at.UnixNano())
+				if !g.broken {
+					g.Stored(&g.pings[0].v, g.pings[0].at.UnixNano())
+				}
 				g.pings = g.pings[1:]
 			}
 			if !quiet && w.r.IntN(400) == 0 {
@@ -173,17 +231,14 @@ func electAtRandom(t *testing.T, seed uint64) (changes int) {
 			}
 			g := all[w.r.IntN(len(all))]
 			v, _ := g.decide("t", "c", replica)
+			if v.Spare != nil {
+				g.Keep(v.Spare, []byte(replica), Spare{Bytes: 1, Newest: w.now.UnixNano()})
+			}
 			if v.Cluster == nil {
 				continue
 			}
-			if stored != replica && stored != "" {
-				changes++
-				if gap := w.now.Sub(at); gap < testFailover/2 {
-					t.Fatalf("seed %d: %s is stored %s after %s", seed, replica, gap, stored)
-				}
-			}
-			stored, at, count = replica, w.now, count+1
-			g.pings = append(g.pings, ping{v.Cluster, w.now})
+			store("", replica)
+			g.pings = append(g.pings, ping{v, w.now})
 		}
 	}
 	if stored != "b" || w.now.Sub(at) > 5*time.Second || count < 20 {
@@ -212,7 +267,9 @@ func (w *topic) late(t *testing.T) *gateway {
 func rig(t *testing.T) (*topic, *gateway, *gateway) {
 	t.Helper()
 	w := &topic{r: rand.New(rand.NewPCG(1, 1)), now: time.Unix(1_700_000_000, 0), held: map[string][]entry{}}
-	return w, w.open(t, "1"), w.open(t, "2")
+	first, second := w.open(t, "1"), w.open(t, "2")
+	w.now = w.now.Add(testFailover / 2) // before, they elect none
+	return w, first, second
 }
 
 // pass lets time pass, and all records arrive.
@@ -251,7 +308,7 @@ func TestFirstRecordDecides(t *testing.T) {
 		loser = "a"
 	}
 	newest := w.now.UnixNano()
-	first.Stored(v.Cluster, newest)
+	first.Stored(&v, newest)
 	first.speak()
 	second.speak() // repairs the last record
 	w.pass(0, first, second)
@@ -317,29 +374,80 @@ func TestUnsure(t *testing.T) {
 	}
 }
 
-// TestRestartOfLog: in another log, leaders stay, whoever names them first, and nothing is stored before.
+// TestRestartOfLog: in another log, leaders stay, whoever names them first, and nothing is stored before. A
+// gateway that finds nothing in it elects no one at once.
 func TestRestartOfLog(t *testing.T) {
 	w, first, second := rig(t)
 	first.decide("t", "c", "a")
 	w.pass(0, first, second)
-	w.log = nil
-	for _, g := range []*gateway{first, second} {
-		g.Restart()
-		g.next = 0
+	if v, _ := first.decide("t", "c", "a"); v.Cluster == nil {
+		t.Fatal("a is not stored")
 	}
+	w.makeAgain()
+	third := w.open(t, "3") // which knows nothing
+	v, wait := third.decide("t", "c", "b")
+	if wait == nil || len(w.held["3"]) > 0 || !strings.Contains(v.Undecided, "just begun") {
+		t.Errorf("a gateway that has begun to read elects b: %+v", v)
+	}
+	w.reopen(first)
+	w.reopen(second)
 	if v, _ := first.decide("t", "c", "a"); v.Cluster != nil {
 		t.Error("stored by what another log has confirmed")
 	}
 	if v, _ := second.decide("t", "c", "b"); v.Spare == nil {
 		t.Errorf("the leader is forgotten: %+v", v)
 	}
+	puts := len(w.held["2"])
+	if v, wait := second.decide("t", "elected elsewhere", "b"); wait == nil || v.Undecided == "" || len(w.held["2"]) > puts {
+		t.Errorf("a replica is elected at once: %+v", v)
+	}
 	second.speak()
-	third := w.open(t, "3")
-	third.decide("t", "c", "b") // which knows nothing
 	w.pass(0, first, second, third)
 	for _, g := range []*gateway{first, second, third} {
-		if c := g.tenants["t"]["c"]; c.replica != first.tenants["t"]["c"].replica || !c.lead.sure {
+		if c := g.tenants["t"]["c"]; c.replica != "a" || !c.lead.sure {
 			t.Errorf("gateway %s says %+v", g.by, c)
+		}
+	}
+	if v, _ := first.decide("t", "c", "a"); v.Cluster == nil {
+		t.Error("a is not stored by the new log")
+	}
+}
+
+// TestOnlyAppendsAreLife: a leader whose requests reach a gateway that cannot append does not keep the other
+// replica away. Alone, it is stored once the gateway can append again.
+func TestOnlyAppendsAreLife(t *testing.T) {
+	for _, alone := range []bool{false, true} {
+		w, first, second := rig(t)
+		first.broken = true
+		write := func(g *gateway, replica string) bool {
+			v, wait := g.decide("t", "c", replica)
+			if wait != nil {
+				w.pass(0, first, second)
+				v, _ = g.decide("t", "c", replica)
+			}
+			if v.Cluster == nil || g.broken {
+				return false
+			}
+			g.Stored(&v, w.now.UnixNano())
+			return true
+		}
+		began, stored := w.now, false
+		for w.now.Sub(began) < 4*testFailover && !stored {
+			stored = write(first, "a")
+			if !alone {
+				stored = write(second, "b")
+			} else if w.now.Sub(began) > testFailover {
+				first.broken = false
+			}
+			w.pass(200*time.Millisecond, first, second)
+			first.speak()
+			second.speak()
+		}
+		if !stored {
+			t.Errorf("nothing is stored for %s (a is alone: %t)", w.now.Sub(began), alone)
+		}
+		if took := w.now.Sub(began); !alone && took > 2*testFailover {
+			t.Errorf("b is elected after %s", took)
 		}
 	}
 }

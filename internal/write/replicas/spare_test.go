@@ -74,13 +74,13 @@ func (k *keeper) want(what string, got []string, want ...string) {
 func TestSpares(t *testing.T) {
 	k := newKeeper(t)
 	c := k.judge("t", "a").Cluster
-	k.Stored(c, 10)
+	k.Stored(&Verdict{Cluster: c}, 10)
 	for _, newest := range []int64{9, 11, 12, 13} {
 		k.send("t", "b", newest)
 	}
 	k.send("t", "other", 13)
 	k.wantBytes(400) // 9 has been reached
-	if k.Stored(c, 11) {
+	if k.Stored(&Verdict{Cluster: c}, 11) {
 		t.Error("requests are due while nobody was elected")
 	}
 	k.wantBytes(300)
@@ -88,7 +88,7 @@ func TestSpares(t *testing.T) {
 	if v := k.judge("t", "b"); v.Cluster != c || v.Until != 11 {
 		t.Errorf("elected: %+v", v)
 	}
-	if !k.Stored(c, 14) {
+	if !k.Stored(&Verdict{Cluster: c}, 14) {
 		t.Error("nothing is due")
 	}
 	s, ok := k.Due(c)

@@ -88,6 +88,8 @@ type Verdict struct {
 	// Undecided is why it cannot be known now whether the rows are stored; empty: it is known. The sender is to
 	// send them again.
 	Undecided string
+
+	replica string // of the leader
 }
 
 // Reached returns up to which time a replica has written, given what it was without a sample at time t; 0:
@@ -141,7 +143,7 @@ func (t *Table) Judge(tenant string, cluster, replica []byte) Verdict {
 	}
 	c.seen = now
 	t.unsaved = true
-	return Verdict{Cluster: c, Until: c.until, Now: now.UnixNano()}
+	return Verdict{Cluster: c, Until: c.until, Now: now.UnixNano(), replica: c.replica}
 }
 
 // JudgeKept is Judge for a request that was kept. It elects no replica, and does not say that the leader is
@@ -153,7 +155,7 @@ func (t *Table) JudgeKept(tenant string, cluster, replica []byte) Verdict {
 	if c == nil || c.replica != string(replica) {
 		return Verdict{}
 	}
-	return Verdict{Cluster: c, Until: c.until, Now: t.o.Now().UnixNano()}
+	return Verdict{Cluster: c, Until: c.until, Now: t.o.Now().UnixNano(), replica: c.replica}
 }
 
 func (t *Table) electLocked(c *Cluster, tenant, cluster, replica string) {
@@ -214,11 +216,15 @@ func (t *Table) forgetLocked(now time.Time) {
 	t.metrics.clusters.Set(float64(t.clusters))
 }
 
-// Stored tells the newest time of the samples of a leader that are durable, in Unix nanoseconds. It reports
-// whether requests of the leader from before its election are due.
-func (t *Table) Stored(c *Cluster, newest int64) (due bool) {
+// Stored tells the newest time of the samples of a leader that are durable, in Unix nanoseconds; 0: none had
+// to be stored. It reports whether requests of the leader from before its election are due.
+func (t *Table) Stored(v *Verdict, newest int64) (due bool) { return t.StoredKept(v, newest) }
+
+// StoredKept is Stored for a request that was kept.
+func (t *Table) StoredKept(v *Verdict, newest int64) (due bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	c := v.Cluster
 	c.reach(newest, t.o.Now())
 	t.trimLocked(c)
 	return len(c.spares.due) > 0

@@ -86,13 +86,13 @@ func TestUntil(t *testing.T) {
 	if v.Until != 0 {
 		t.Errorf("the first leader may write from %d", v.Until)
 	}
-	w.Stored(v.Cluster, w.now.UnixNano())
-	w.Stored(v.Cluster, w.now.Add(-time.Minute).UnixNano()) // late samples
+	w.Stored(&v, w.now.UnixNano())
+	w.Stored(&v, w.now.Add(-time.Minute).UnixNano()) // late samples
 	w.now = w.now.Add(40 * time.Second)
 	if got := until("b"); got != -40 {
 		t.Errorf("the second leader may write from %d s", got)
 	}
-	w.Stored(v.Cluster, w.now.Add(10*time.Minute).UnixNano()) // its clock is wrong
+	w.Stored(&v, w.now.Add(10*time.Minute).UnixNano()) // its clock is wrong
 	w.now = w.now.Add(40 * time.Second)
 	if got := until("a"); got != 30 {
 		t.Errorf("the third leader may write from %d s", got)
@@ -127,7 +127,7 @@ func TestBounds(t *testing.T) {
 func TestRestart(t *testing.T) {
 	w := newWorld(t)
 	v := w.Judge("t", []byte("c"), []byte("b"))
-	w.Stored(v.Cluster, w.now.UnixNano())
+	w.Stored(&v, w.now.UnixNano())
 	if err := w.save(); err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +178,7 @@ func TestRun(t *testing.T) {
 		}
 		fs := w.o.FS.(*vfs.MemFS)
 		w.Judge("t", []byte("c"), []byte("a"))
-		w.Stored(v.Cluster, 7)
+		w.Stored(&v, 7)
 		time.Sleep(saveEvery + time.Second)
 		synctest.Wait()
 		w.fs = fs
@@ -207,8 +207,8 @@ func TestReached(t *testing.T) {
 	}
 	w := newWorld(t)
 	c := w.Judge("t", []byte("c"), []byte("a")).Cluster
-	w.Stored(c, w.now.Add(time.Hour).UnixNano())
-	w.Stored(c, w.now.Add(-time.Second).UnixNano())
+	w.Stored(&Verdict{Cluster: c}, w.now.Add(time.Hour).UnixNano())
+	w.Stored(&Verdict{Cluster: c}, w.now.Add(-time.Second).UnixNano())
 	if c.newest != w.now.UnixNano() {
 		t.Errorf("a leader with samples from now is taken to be %s ahead", time.Duration(c.newest-w.now.UnixNano()))
 	}
