@@ -29,8 +29,8 @@ const (
 // Roles has the settings of processes that have not the role all.
 type Roles struct {
 	Partitions   string        `name:"kafka.partitions" default:"" placeholder:"N-M,..." help:"Partitions of kafka.topic that this process ingests, such as 0-7 or 0,2,4-7: each belongs to one process with the role ingest. Empty: the processes of kafka.group divide them. Other roles do not use it."`
-	Group        string        `name:"kafka.group" default:"" placeholder:"NAME" help:"Consumer group whose members, the processes with the role ingest, divide the partitions of kafka.topic. Those of the second topic have it with -2 after it, and so on. Empty: the name of the topic with -ingest after it. It is not used with kafka.partitions."`
-	Ship         string        `name:"ship" default:"on" placeholder:"on|off|standby" help:"Whether the role ingest takes rows to the bucket. With off, for a second kafka.group, it only holds rows for queries, until the first group has shipped them. With standby, it begins to ship a partition once no other process has for three times ship-every."`
+	Group        string        `name:"kafka.group" default:"" placeholder:"NAME" help:"Consumer group whose members, the processes with the role ingest, divide the partitions of kafka.topic. Those of the second topic have it with -2 after it, and so on. Empty: the name of the topic with -ingest after it. With ship, it has -off or -standby after that. It is not used with kafka.partitions."`
+	Ship         string        `name:"ship" default:"on" placeholder:"on|off|standby" help:"Whether the role ingest takes rows to the bucket. With off, it only holds rows for queries, until other processes have shipped them. With standby, it begins to ship a partition once no other process has for three times ship-every. Processes with off, and those with standby, are groups of their own: their kafka.group has -off or -standby after its name."`
 	Zone         string        `name:"zone" default:"" placeholder:"NAME" help:"Where this process runs. Of two ingesters that have a partition, the role query asks one of its own zone, as long as it can."`
 	Ingesters    string        `name:"ingesters" default:"" placeholder:"HOST:PORT,..." help:"Where the role query asks for what is not in the bucket yet: http-listen of each process with the role ingest, separated by commas. dns+HOST:PORT stands for all addresses of a name."`
 	PeerToken    string        `name:"ingesters-token-file" default:"" placeholder:"FILE" help:"File whose first line is the token that the role query sends to ingesters. They must give it the right peer. It is read again within 10 s. Empty: none."`
@@ -78,15 +78,20 @@ func (r *Roles) PartitionList() ([]int32, error) {
 }
 
 // GroupName returns the group whose members divide the partitions of an epoch. Members have the topics of
-// their epoch alone, so that each epoch has a group of its own.
+// their epoch alone, so that each epoch has a group of its own. So have processes that do not ship, whatever
+// their settings are: in the group of those that do, they would take partitions that no one ships then.
 func (c *Config) GroupName(epoch uint64, topic string) string {
+	name := c.Roles.Group
 	switch {
-	case c.Roles.Group == "":
-		return topic + "-ingest"
-	case epoch == 1:
-		return c.Roles.Group
+	case name == "":
+		name = topic + "-ingest"
+	case epoch > 1:
+		name = fmt.Sprintf("%s-%d", name, epoch)
 	}
-	return fmt.Sprintf("%s-%d", c.Roles.Group, epoch)
+	if c.Roles.Ship != "on" {
+		name += "-" + c.Roles.Ship
+	}
+	return name
 }
 
 // list splits a list at commas.
@@ -131,7 +136,8 @@ func rolesRules() []rule {
 	}
 }
 
-// shipRule refuses a process that would take partitions from those that ship them.
+// shipRule refuses what would not be carried out. One file may serve all roles, so that others than ingest
+// may have it.
 func shipRule(c *Config) error {
 	switch c.Roles.Ship {
 	case "on":
@@ -140,8 +146,8 @@ func shipRule(c *Config) error {
 	default:
 		return fmt.Errorf("%q is unknown; there are on, off and standby", c.Roles.Ship)
 	}
-	if c.Has(RoleIngest) && c.Roles.Partitions == "" && (c.Roles.Group == "" || c.Roles.Group == c.Kafka.Topic+"-ingest") {
-		return fmt.Errorf("%s requires a kafka.group of its own: in the usual group, it would take partitions from the processes that ship them", c.Roles.Ship)
+	if c.Has(RoleAll) {
+		return fmt.Errorf("%s would not be carried out: the role all takes its rows to the bucket itself, and ship is for the role ingest", c.Roles.Ship)
 	}
 	return nil
 }
