@@ -16,6 +16,7 @@ import (
 	"github.com/shaledb/shale/internal/read/asked"
 	shalepromql "github.com/shaledb/shale/internal/read/promql"
 	"github.com/shaledb/shale/internal/sketch"
+	"github.com/shaledb/shale/internal/store/head"
 	"github.com/shaledb/shale/internal/usage"
 	"github.com/shaledb/shale/internal/write/creators"
 	"github.com/shaledb/shale/internal/write/groups"
@@ -54,11 +55,16 @@ func openGroups(e *Engine) *groups.Table {
 
 // activeSeries emits the labels of the active series of a tenant.
 func (e *Engine) activeSeries(ctx context.Context, tenant string, s model.Signal, emit func(model.Labels)) error {
-	active, err := e.head.Active(tenant, s)
+	return activeSeries(ctx, e.head, e.recent, tenant, s, emit)
+}
+
+// activeSeries emits the labels of the active series of a tenant in a head.
+func activeSeries(ctx context.Context, h *head.Head, recent read.Source, tenant string, s model.Signal, emit func(model.Labels)) error {
+	active, err := h.Active(tenant, s)
 	if err != nil {
 		return err
 	}
-	set, err := read.New(read.Options{Sources: []read.Source{e.recent}}).Select(ctx, &model.Request{
+	set, err := read.New(read.Options{Sources: []read.Source{recent}}).Select(ctx, &model.Request{
 		Tenant: tenant, Signal: s, Range: model.Always(), LabelsOnly: true,
 	})
 	if err != nil {

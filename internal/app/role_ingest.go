@@ -75,7 +75,11 @@ func openIngest(ctx context.Context, n *node) (_ role, err error) {
 		Config: c, Bucket: n.bucket, Catalog: r.catalog, Known: n.epochs, Partitions: partitions, Of: r.options(split),
 		Limits: func(tenant string) (most int64, rated bool) {
 			l := n.tenants.head(tenant)
-			return l.Series, l.NewSeries > 0 || c.Head.NewSeries > 0
+			return l.Series, l.NewSeries > 0 || c.Head.NewSeries > 0 || !n.tenants.groups(tenant).None()
+		},
+		Groups: n.tenants.groups,
+		Active: func(ctx context.Context, p *ingest.Partition, tenant string, s model.Signal, emit func(model.Labels)) error {
+			return activeSeries(ctx, p.Head(), ingester.Source(p, r.pages), tenant, s, emit)
 		},
 		Registerer: n.registry, Logger: n.log,
 	})

@@ -37,7 +37,7 @@ const (
 func Count(ctx context.Context, owner *ingest.Owner, to *kafka.State, epoch *topics.Epoch, limits Limits, m *CountMetrics, log *slog.Logger) {
 	tick := time.NewTicker(countEvery)
 	defer tick.Stop()
-	said := map[int32][]byte{}
+	said, topic := map[int32][]byte{}, int64(0)
 	unlisted := map[string]bool{} // which the log has named
 	for n := 0; ; n++ {
 		select {
@@ -45,8 +45,9 @@ func Count(ctx context.Context, owner *ingest.Owner, to *kafka.State, epoch *top
 			return
 		case <-tick.C:
 		}
-		if n%repeatEvery == 0 { // Kafka may not have taken what was said
+		if now := to.Topics(); n%repeatEvery == 0 || now != topic { // it may not have been taken, or be lost
 			clear(said)
+			topic = now
 		}
 		now := map[string]bool{}
 		owner.Each(func(number int32, p *ingest.Partition, s ingest.State, _ error) {
@@ -82,12 +83,15 @@ const mostListed = 131_072
 type Limits func(tenant string) (most int64, rated bool)
 
 // CountMetrics are those of Count.
-type CountMetrics struct{ unlisted prometheus.Gauge }
+type CountMetrics struct{ unlisted, unlistedMetrics prometheus.Gauge }
 
 // NewCountMetrics registers the metrics of Count.
 func NewCountMetrics(r prometheus.Registerer) *CountMetrics {
-	return &CountMetrics{promauto.With(r).NewGauge(prometheus.GaugeOpts{
+	f := promauto.With(r)
+	return &CountMetrics{f.NewGauge(prometheus.GaugeOpts{
 		Name: "shale_ingest_unlisted_tenants", Help: "Tenants whose limits on series gateways do not apply, since a partition has more series of them than a list of them takes.",
+	}), f.NewGauge(prometheus.GaugeOpts{
+		Name: "shale_ingest_unlisted_metrics", Help: "Metrics whose series of a partition gateways are not told of for limits.metric-series, since a record of them would be too large.",
 	})}
 }
 

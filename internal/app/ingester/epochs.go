@@ -32,7 +32,10 @@ type EpochsOptions struct {
 	// are set here.
 	Of func(e *topics.Epoch, partition int32, shares int) ingest.Options
 	// Limits are those of tenants that gateways apply.
-	Limits     Limits
+	Limits Limits
+	// Groups are those on the series of metrics and label sets, and Active emits the series.
+	Groups     Groups
+	Active     Active
 	Registerer prometheus.Registerer
 	Logger     *slog.Logger
 }
@@ -143,6 +146,11 @@ func (x *Epochs) begin(ctx context.Context, e *topics.Epoch) (err error) {
 	l.stop = stop
 	l.counting.Go(func() { Cover(counting, l.owner, l.state, &l.epoch) })
 	l.counting.Go(func() { Count(counting, l.owner, l.state, &l.epoch, x.o.Limits, x.counts, x.o.Logger) })
+	if x.o.Groups != nil {
+		l.counting.Go(func() {
+			CountGroups(counting, l.owner, l.state, &l.epoch, x.o.Groups, x.o.Active, x.counts, x.o.Logger)
+		})
+	}
 	x.mu.Lock()
 	x.lanes = append(x.lanes, l)
 	x.mu.Unlock()

@@ -84,6 +84,11 @@ func (h *heldPartition) Await(ctx context.Context, seq uint64) error {
 	return err
 }
 
+// Source returns the rows and labels of a partition that are held. Pages are kept in a cache.
+func Source(p *ingest.Partition, pages *ram.Cache) read.Source {
+	return p.Head().Source(&lifeCache{pages, p.Life() + "/"})
+}
+
 // lifeCache keeps the pages of heads apart: each counts its files from 1.
 type lifeCache struct {
 	*ram.Cache

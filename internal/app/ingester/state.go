@@ -41,10 +41,11 @@ const (
 func Cover(ctx context.Context, owner *ingest.Owner, to *kafka.State, epoch *topics.Epoch) {
 	tick := time.NewTicker(coverEvery)
 	defer tick.Stop()
-	said := map[int32]int64{}
+	said, topic := map[int32]int64{}, int64(0)
 	for n := 0; ; n++ {
-		if n%coverAgain == 0 {
+		if now := to.Topics(); n%coverAgain == 0 || now != topic {
 			clear(said)
+			topic = now
 		}
 		owner.Each(func(number int32, p *ingest.Partition, _ ingest.State, _ error) {
 			if p == nil {

@@ -56,6 +56,7 @@ const (
 	leaderKind = "ha"
 
 	coveredKind = "covered"
+	groupsKind  = "groups"
 )
 
 type forgetValue struct {
@@ -90,14 +91,14 @@ func encode(v any) []byte {
 	return text
 }
 
-// Decode returns a *Forget, a *Series, a *Covered, a *Leader or a *NoLeader. The error is [ErrUnknown], or of
-// class corrupt.
+// Decode returns a *Forget, a *Series, a *Groups, a *Covered, a *Leader or a *NoLeader. The error is
+// [ErrUnknown], or of class corrupt.
 func Decode(key string, value []byte) (any, error) {
 	kind, rest, _ := strings.Cut(key, "/")
 	if kind == leaderKind {
 		return decodeLeader(key, rest, value)
 	}
-	if kind != forgetKind && kind != seriesKind && kind != coveredKind {
+	if kind != forgetKind && kind != seriesKind && kind != coveredKind && kind != groupsKind {
 		return nil, ErrUnknown
 	}
 	p, err := partition(rest)
@@ -112,6 +113,8 @@ func Decode(key string, value []byte) (any, error) {
 	case err != nil:
 	case kind == coveredKind:
 		decoded, err = decodeCovered(p, value)
+	case kind == groupsKind:
+		decoded, err = decodeGroups(p, value)
 	case kind == forgetKind:
 		var v forgetValue
 		if err = json.Unmarshal(value, &v); err == nil && v.Since < 0 {

@@ -16,6 +16,7 @@ func TestRecords(t *testing.T) {
 	for _, r := range []interface{ Encode() (string, []byte) }{
 		&Forget{p, 12}, &Series{p, map[string]int64{"a": 1, "": 0}, true, map[string]Filter{"a": NewFilter(3)}},
 		&Leader{"t", "eu/1 %", "a", true, -1, 5, -7, 8, "p", -9}, &NoLeader{"t", ""}, &Covered{p, 7},
+		&Groups{p, map[string]TenantGroups{"a": {Metrics: map[string]int64{"x": 3}, Sets: []int64{0, 4}, Text: "y"}}},
 	} {
 		key, value := r.Encode()
 		got, err := Decode(key, value)
@@ -29,6 +30,8 @@ func TestRecords(t *testing.T) {
 	}{
 		{"ha/t", "", false}, {"ha/t/%zz", "", false}, {"ha/t/%61", "", false}, {"ha/t/c", `{"version":2}`, true}, {"ha/t/c", `[]`, false},
 		{"ha/t/c", `{"version":1,"after":-2}`, false}, {"ha/t/" + strings.Repeat("c", 257), `{"version":1}`, false},
+		{"groups/3/7", `{"version":1,"tenants":{"a":{"sets":[-1]}}}`, false}, {"groups/3/7", `{"version":1,"tenants":{"a":{"metrics":{"x":-1}}}}`, false},
+		{"groups/3/7", `{"version":1,"tenants":{"a":{"sets":[` + strings.Repeat("0,", maxSets) + `0]}}}`, false}, {"groups/3", `{"version":1}`, false},
 		{"covered/3/7", `{"version":1,"next":-1}`, false}, {"covered/3", `{"version":1}`, false},
 		{"later/3/7", "{}", true}, {"forget/3/7", `{"version":2,"since":"soon"}`, true}, {"forget/3/7", ``, false},
 		{"forget/3/-1", `{"version":1}`, false}, {"forget/3/07", `{"version":1}`, false}, {"forget/3", `{"version":1}`, false},

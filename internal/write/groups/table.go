@@ -341,15 +341,13 @@ func (t *Table) exceeds(c *counts, l *Limits, b *model.Batch, series model.Label
 		name := series.Get(model.NameLabel)
 		hash := maphash.Bytes(t.seed, name)
 		if n := c.metrics[hash] + metrics[hash]; n >= l.Metric {
-			return &model.LimitError{Limit: LimitMetricSeries, Tenant: true, Text: fmt.Sprintf(
-				"metric %.200s of tenant %s has %d active series and may have %d; drop series or labels that nothing needs, or raise the limit", name, b.Tenant, c.metrics[hash], l.Metric)}
+			return metricError(name, b.Tenant, c.metrics[hash], l.Metric)
 		}
 	}
 	for i := range l.Sets.Sets {
 		s := &l.Sets.Sets[i]
 		if n := c.sets[i] + sets[i]; n >= s.Series && s.matches(series) {
-			return &model.LimitError{Limit: LimitLabelSetSeries, Tenant: true, Text: fmt.Sprintf(
-				"%.200s of tenant %s matches %d active series and may match %d; drop series or labels that nothing needs, or raise the limit", s.Match, b.Tenant, c.sets[i], s.Series)}
+			return setError(s, b.Tenant, c.sets[i])
 		}
 	}
 	return nil
