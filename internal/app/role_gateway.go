@@ -31,10 +31,11 @@ func openGateway(ctx context.Context, n *node) (role, error) {
 	split, limits := memoryOf(c), c.Write
 	limits.MaxAge, limits.AgeSetting = c.OldestAge()
 	o := gateway.Options{
-		Connection: c.Kafka.Connection(), Epoch: *epoch, Bucket: n.bucket, Seed: n.seed,
+		Connection: c.Kafka.Connection(), Epoch: *epoch, Earlier: n.epochs[:len(n.epochs)-1], Bucket: n.bucket, Seed: n.seed,
 		KnownBytes: split.known, QueueBytes: split.journal, LabelRefresh: c.Roles.LabelRefresh, Gateways: c.Roles.Gateways,
 		Limits: limits, LimitsOf: n.tenants.write, SeriesOf: func(tenant string) int64 { return n.tenants.head(tenant).Series },
-		Rates: gateway.Rates{All: c.Head.NewSeries, Of: func(tenant string) int64 { return n.tenants.head(tenant).NewSeries }}, Meter: newTenantMeter(n.registry), Families: c.Head.Metadata, Registerer: n.registry, Logger: n.log,
+		GroupsOf: n.tenants.groups,
+		Rates:    gateway.Rates{All: c.Head.NewSeries, Of: func(tenant string) int64 { return n.tenants.head(tenant).NewSeries }}, Meter: newTenantMeter(n.registry), Families: c.Head.Metadata, Registerer: n.registry, Logger: n.log,
 	}
 	if c.HA.On() {
 		o.Pairs, o.SpareBytes = &c.Replicas, splitMemory(c.MemoryBytes).forReplicas().replicas

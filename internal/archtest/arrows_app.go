@@ -38,12 +38,14 @@ func appRooms() []room {
 			"bucket":              "it says which topic takes writes",
 			"journal/kafka":       "batches go to a topic",
 			"journal/state":       "ingesters say which partitions lack labels",
+			"store/catalog/entry": "names of ships have numbers",
 			"store/head":          "its limits are settings",
 			"store/families":      "senders describe metric families",
 			"store/head/metadata": "its limits are settings",
 			"store/known":         "an announcer says which labels travel",
 			"store/topics":        "a key has a partition",
 			"write":               "it is a write path",
+			"write/groups":        "metrics and label sets have limits on their series",
 			"write/replicas":      "gateways elect the replicas of HA pairs together",
 		}, "a gateway takes batches to Kafka; receivers are mounted by app"},
 		{"app/ingester", map[string]string{
@@ -58,6 +60,7 @@ func appRooms() []room {
 			"read":             "a partition is a source",
 			"read/remote/wire": "a partition is a journal",
 			"store/topics":     "a topic has partitions",
+			"write/groups":     "metrics and label sets have limits on their series",
 		}, "partitions come and go, whatever their rows are"},
 		{"app/peers", map[string]string{
 			"api":         "endpoints are wrapped before they are mounted",

@@ -6,11 +6,14 @@ import (
 	"fmt"
 	"os/exec"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/shaledb/shale/internal/journal/kafka"
 )
 
 // The records with the labels of all series are lost, and an operator accepts that. The gateway would not
@@ -156,4 +159,150 @@ func testCreationRate(t *testing.T, broker *Broker) {
 		t.Errorf("known series: %v", err)
 	}
 	t.Log(err)
+}
+
+// A metric and a label set at their limits get no new series at gateways. Known series are not held back,
+// also at a gateway that has just started, and neither are those of other metrics.
+func testGroupLimits(t *testing.T, broker *Broker) {
+	c := newCluster(t, broker, "group-limits", 2)
+	const most = 40
+	limit := []string{"--limits.metric-series", fmt.Sprint(most), "--limits.label-set-series", fmt.Sprintf(`[{match: '{team="a"}', series: %d}]`, most)}
+	gateway, ingester := c.process(t, "gateway", limit...), c.process(t, "ingest", limit...)
+	gateway.start()
+	ingester.start()
+	push := func(format string, n int) error {
+		return gateway.post("/api/v1/write/graphite", "text/plain", "anonymous", fmt.Appendf(nil, format+" 1 %d\n", n, time.Now().Unix()))
+	}
+	const ofMetric, ofTeam = "probe;series=m%d", "m%d;team=a"
+	known := func() {
+		t.Helper()
+		for i := range most {
+			for _, format := range []string{ofMetric, ofTeam} {
+				if err := push(format, i); err != nil {
+					t.Errorf("a known series: %v", err)
+				}
+			}
+		}
+	}
+	known()
+	refused := func(format, setting, culprit string) {
+		t.Helper()
+		var err error
+		n := 1000
+		waitFor(t, setting, func() bool { // one of 40 may seem to be known
+			n++
+			err = push(format, n)
+			return err != nil
+		})
+		if text := err.Error(); !strings.Contains(text, "status 429") || !strings.Contains(text, setting) || !strings.Contains(text, culprit) || !strings.Contains(text, fmt.Sprintf("may have %d", most)) && !strings.Contains(text, fmt.Sprintf("may match %d", most)) {
+			t.Errorf("the text: %v", err)
+		}
+	}
+	for range 2 {
+		refused(ofMetric, "limits.metric-series", "metric probe of tenant anonymous")
+		refused(ofTeam, "limits.label-set-series", `{team="a"}`)
+		known()
+		if err := push("other%d", 1); err != nil {
+			t.Errorf("another metric: %v", err)
+		}
+		gateway.kill()
+		gateway.start()
+		waitFor(t, "the count of series", func() bool { return number(gateway, "shale_gateway_counted_series") >= 2*most })
+	}
+}
+
+// The state topic is deleted and made again while replicas of an HA pair send. Nothing is restarted: the pair
+// goes on and fails over, and gateways go on to hear how far the bucket is. They refuse nothing while it is
+// near, and do once it is not.
+func testStateMadeAgain(t *testing.T, broker *Broker) {
+	const topic = "state-again"
+	c := newCluster(t, broker, topic, 1)
+	flags := []string{"--ha.deduplicate", "on", "--ha.failover-after", pairFailover.String()}
+	gateways := []*process{c.process(t, "gateway", flags...), c.process(t, "gateway", flags...)}
+	ingester := c.process(t, "ingest", "--kafka.partitions", "0", "--ship-every", "1s")
+	query := c.process(t, "query", "--ingesters", ingester.addr)
+	for _, p := range append(gateways, ingester, query) {
+		p.start()
+	}
+	begin := time.Now()
+	senders := []*pairSender{{t: t, replica: "a", value: 1, gateways: gateways}, {t: t, replica: "b", value: 2, gateways: gateways, first: 1}}
+	senders[0].start()
+	senders[0].accepted(1) // it is elected
+	senders[1].start()
+	senders[1].accepted(5)
+	const retention = 20 * time.Second
+	cl, err := kgo.NewClient(kgo.SeedBrokers(broker.Addr))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cl.Close()
+	admin, value := kadm.NewClient(cl), fmt.Sprint(retention.Milliseconds())
+	if _, err := admin.AlterTopicConfigs(t.Context(), []kadm.AlterConfig{{Op: kadm.SetConfig, Name: "retention.ms", Value: &value}}, topic); err != nil {
+		t.Fatal(err)
+	}
+	name := kafka.StateTopic(topic)
+	began := time.Now()
+	if _, err := admin.DeleteTopics(t.Context(), name); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "a topic that is gone", func() bool {
+		all, err := admin.ListTopics(t.Context(), name)
+		return err == nil && !all.Has(name)
+	})
+	if err := kafka.CreateState(t.Context(), open(broker.Addr), kafka.Plan{Topic: topic, Replicas: 1, MinInsync: 1}); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "processes that notice", func() bool {
+		for _, p := range append(gateways, ingester) {
+			if number(p, "shale_state_topic_changes_total") == 0 {
+				return false
+			}
+		}
+		return true
+	})
+	read := make([]float64, len(gateways))
+	for i, g := range gateways {
+		read[i] = number(g, "shale_state_read_records_total")
+	}
+	for _, s := range senders {
+		s.accepted(5)
+	}
+	away := time.Since(began)
+	// As long as it takes until records are old that an ingester has taken to the bucket.
+	for most := 0.0; time.Since(began) < 3*retention/2; time.Sleep(200 * time.Millisecond) {
+		for _, g := range gateways {
+			most = max(most, number(g, "shale_gateway_retention_used_ratio"))
+		}
+		if most >= 0.75 {
+			t.Fatalf("%v of the retention seem to be used", most)
+		}
+	}
+	for i, g := range gateways {
+		if n := number(g, "shale_state_read_records_total"); n < read[i]+5 {
+			t.Errorf("gateway %d has read %v records of the new topic since", i, n-read[i])
+		}
+	}
+	before := elections(gateways)
+	senders[0].stop()
+	waitFor(t, "an election", func() bool { return elections(gateways) > before })
+	senders[1].accepted(5)
+	senders[1].stop()
+	checkPair(t, query, begin, 2, away)
+
+	if err := ingester.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	push := func(g *process) error {
+		return g.post("/api/v1/write/graphite", "text/plain", "anonymous", fmt.Appendf(nil, "known 1 %d\n", time.Now().Unix()))
+	}
+	for _, g := range gateways {
+		waitFor(t, "the brake", func() bool { return push(g) != nil })
+	}
+	if err := ingester.cmd.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	for _, g := range gateways {
+		waitFor(t, "writes again", func() bool { return push(g) == nil })
+	}
+	t.Logf("the pair went on %s after its topic was deleted", away)
 }

@@ -2,8 +2,9 @@ package gateway
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,8 +19,8 @@ import (
 )
 
 const (
-	// brakeCreation and brakeAll are the shares of the retention from which on gateways refuse to create series,
-	// and all writes.
+	// brakeCreation and brakeAll are the shares of the retention from which on gateways refuse to create more
+	// than a few series, and all writes.
 	brakeCreation = 0.75
 	brakeAll      = 0.90
 	// Kafka is asked hundreds of times in the retention, though not more often than is worth it.
@@ -27,42 +28,58 @@ const (
 	leastBrakeEvery = 500 * time.Millisecond
 )
 
+// mostReadEvery is how often the log of ships is read at most while writes are, or would be, refused.
+const mostReadEvery = time.Minute
+
 // brake refuses writes while ingesters lag so far that Kafka would delete what they have not taken to the
 // bucket. They say how far the bucket has come, and Kafka how old what follows is: so it also works while no
-// ingester runs. It goes off by itself.
+// ingester runs. Before it refuses anything, it asks the bucket itself, since the state topic may be mute. It
+// goes off by itself.
 type brake struct {
 	o     *Options
-	asker *kafka.Asker
+	asker brakeAsker
+	ships *shipLog        // of run alone, as are read and shut
+	read  time.Time       // when ships was read last; zero: not since the last epoch began
+	shut  map[uint64]bool // the earlier epochs that the bucket has all of, or whose topics are gone
 
 	mu      sync.Mutex
-	epoch   topics.Epoch // that takes writes
-	covered map[int32]int64
+	epochs  []topics.Epoch // all of them; the last one takes writes
+	covered map[state.Partition]int64
+	unknown int
 
-	last kafka.Uses // what Kafka has said last of each setting
+	last map[uint64]kafka.Uses // what Kafka has said last, by epoch
 
 	use    atomic.Pointer[kafka.Use]
 	failed prometheus.Counter
 }
 
+// brakeAsker asks Kafka. It is a [kafka.Asker].
+type brakeAsker interface {
+	Retention(ctx context.Context, topic string) (kafka.Retention, error)
+	Use(ctx context.Context, topic string, r kafka.Retention, from map[int32]int64, now time.Time) (kafka.Uses, error)
+	Close()
+}
+
 func newBrake(o *Options) (b *brake, err error) {
-	b = &brake{o: o, epoch: o.Epoch, covered: map[int32]int64{}}
-	if b.asker, err = kafka.NewAsker(o.Connection); err != nil {
+	asker, err := kafka.NewAsker(o.Connection)
+	if err != nil {
 		return nil, err
 	}
+	b = &brake{o: o, asker: asker, ships: newShipLog(o.Bucket), shut: map[uint64]bool{}, epochs: append(slices.Clone(o.Earlier), o.Epoch), covered: map[state.Partition]int64{}, last: map[uint64]kafka.Uses{}}
 	b.use.Store(&kafka.Use{})
 	f := promauto.With(o.Registerer)
 	f.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "shale_gateway_retention_used_ratio", Help: "Share of the retention of the topic that has passed for the oldest record that is not in the bucket. From 0.75 on gateways create no series, from 0.9 on they refuse all writes, and at 1 Kafka deletes the record.",
+		Name: "shale_gateway_retention_used_ratio", Help: "Share of the retention of the topic that has passed for the oldest record that is not in the bucket. From 0.75 on gateways create few series, from 0.9 on they refuse all writes, and at 1 Kafka deletes the record.",
 	}, func() float64 { return b.use.Load().Share })
 	f.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "shale_gateway_unknown_partitions", Help: "Partitions of which no ingester has ever said how far the bucket has them. They refuse no writes.",
+		Name: "shale_gateway_unknown_partitions", Help: "Partitions of which neither an ingester nor the bucket has ever said how far the bucket has them. They count as if it had nothing of them.",
 	}, func() float64 {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		return float64(int(b.epoch.Partitions) - len(b.covered))
+		return float64(b.unknown)
 	})
 	b.failed = f.NewCounter(prometheus.CounterOpts{
-		Name: "shale_gateway_retention_failed_checks_total", Help: "Times that Kafka did not say how old the records are that are not in the bucket. The last known share goes on to count.",
+		Name: "shale_gateway_retention_failed_checks_total", Help: "Times that Kafka or the bucket did not say how old the records are that are not in the bucket. The last known share goes on to count.",
 	})
 	return b, nil
 }
@@ -71,21 +88,21 @@ func newBrake(o *Options) (b *brake, err error) {
 func (b *brake) take(c *state.Covered) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if c.Partition.Epoch != b.epoch.Number || c.Partition.Number >= b.epoch.Partitions {
+	if n := c.Partition.Epoch; n < 1 || n > uint64(len(b.epochs)) || c.Partition.Number >= b.epochs[n-1].Partitions {
 		return
 	}
-	b.covered[c.Partition.Number] = max(c.Next, b.covered[c.Partition.Number])
+	b.covered[c.Partition] = max(c.Next, b.covered[c.Partition])
 }
 
-// follow goes on with the topic of a later epoch.
-func (b *brake) follow(e topics.Epoch) {
+// follow goes on with later epochs. Those before count until the bucket has all of them: the partitions that
+// follow wait for them.
+func (b *brake) follow(later ...topics.Epoch) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if e.Number > b.epoch.Number {
-		b.epoch = e
-		clear(b.covered)
-		b.use.Store(&kafka.Use{})
-		b.last = kafka.Uses{}
+	for _, e := range later {
+		if e.Number == uint64(len(b.epochs))+1 {
+			b.epochs = append(b.epochs[:len(b.epochs):len(b.epochs)], e)
+		}
 	}
 }
 
@@ -94,7 +111,7 @@ func (b *brake) run(ctx context.Context) {
 	defer b.asker.Close()
 	failing := false
 	for {
-		r, err := b.check(ctx)
+		wait, err := b.check(ctx)
 		if ctx.Err() != nil {
 			return
 		}
@@ -105,10 +122,6 @@ func (b *brake) run(ctx context.Context) {
 			}
 		}
 		failing = err != nil
-		wait := mostBrakeEvery
-		if r.Time > 0 {
-			wait = max(leastBrakeEvery, min(wait, r.Time/100))
-		}
 		select {
 		case <-ctx.Done():
 			return
@@ -117,47 +130,160 @@ func (b *brake) run(ctx context.Context) {
 	}
 }
 
-// check asks once.
-func (b *brake) check(ctx context.Context) (kafka.Retention, error) {
-	b.mu.Lock()
-	from, topic := maps.Clone(b.covered), b.epoch.Topic
-	b.mu.Unlock()
-	r, err := b.asker.Retention(ctx, topic)
-	if err != nil {
-		return r, err
+// check asks once. It returns when it is worth while to ask again.
+func (b *brake) check(ctx context.Context) (wait time.Duration, err error) {
+	var unread error
+	if b.read.IsZero() {
+		unread = b.readShips(ctx)
 	}
-	uses, err := b.asker.Use(ctx, topic, r, from, time.Now())
-	before, use := b.found(topic, uses)
+	said, wait, err := b.ask(ctx)
+	if levelOf(b.worst(said).Share) > refuseNothing && time.Since(b.read) >= min(mostReadEvery, 6*wait) {
+		// The state topic may be mute, as when it was made again, and the bucket have everything.
+		if unread = b.readShips(ctx); unread == nil {
+			said, wait, err = b.ask(ctx)
+		}
+	}
+	before, use := b.found(said)
 	switch level := levelOf(use.Share); {
 	case level > levelOf(before.Share):
 		b.o.Logger.Error("refusing writes", "why", b.text(use, level))
 	case level < levelOf(before.Share):
 		b.o.Logger.Info("refusing fewer writes: ingesters catch up", "retention_used", use.Share)
 	}
-	return r, err
+	return wait, errors.Join(unread, err)
 }
 
-// found notes what Kafka has said, and returns what counted before and what counts now. A setting that it has
-// not said goes on to count as it did, and does not keep the other one from falling.
-func (b *brake) found(topic string, uses kafka.Uses) (before, now *kafka.Use) {
+// all returns the epochs.
+func (b *brake) all() []topics.Epoch {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	before = b.use.Load()
-	if b.epoch.Topic != topic { // another one takes writes meanwhile
-		return before, before
-	}
-	now = &kafka.Use{}
-	for _, x := range []struct{ said, last **kafka.Use }{{&uses.Time, &b.last.Time}, {&uses.Bytes, &b.last.Bytes}} {
-		if *x.said != nil {
-			*x.last = *x.said
+	return b.epochs
+}
+
+// waiting returns the epochs that may have records which the bucket has not, and from where on. What neither
+// an ingester nor the bucket has mentioned begins with the epoch, as soon as the bucket was asked.
+func (b *brake) waiting() (open []topics.Epoch, from map[uint64]map[int32]int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	from, b.unknown = map[uint64]map[int32]int64{}, 0
+	for i, e := range b.epochs {
+		if i+1 < len(b.epochs) && (b.epochs[i+1].BeforeLost || b.shut[e.Number]) {
+			continue
 		}
-		if l := *x.last; l != nil && l.Share > now.Share {
-			now = l
+		of := map[int32]int64{}
+		for p := range e.Partitions {
+			covered, ok := b.covered[state.Partition{Epoch: e.Number, Number: p}]
+			if !ok {
+				b.unknown++
+			}
+			if end, ends := topics.End(b.epochs, e.Number, p); ends && covered >= end {
+				continue
+			}
+			if ok || !b.read.IsZero() {
+				of[p] = max(covered, e.Begins[p])
+			}
+		}
+		if len(of) == 0 && i+1 < len(b.epochs) && !b.read.IsZero() {
+			b.shut[e.Number] = true
+			continue
+		}
+		open, from[e.Number] = append(open, e), of
+	}
+	return open, from
+}
+
+// readShips takes from the bucket what is not known from ingesters.
+func (b *brake) readShips(ctx context.Context) error {
+	open, _ := b.waiting()
+	var partitions []state.Partition
+	since := open[0].Begun
+	for _, e := range open {
+		since = min(since, e.Begun)
+		for p := range e.Partitions {
+			partitions = append(partitions, state.Partition{Epoch: e.Number, Number: p})
 		}
 	}
-	now.Topic = topic
-	b.use.Store(now)
-	return before, now
+	if err := b.ships.poll(ctx, partitions, since-int64(clocksDiffer)); err != nil {
+		return err
+	}
+	all := b.all()
+	for _, e := range open {
+		for p := range e.Partitions {
+			at := state.Partition{Epoch: e.Number, Number: p}
+			if v := b.ships.covered[at]; v.To > 0 || v.Closed {
+				c := state.Covered{Partition: at, Next: topics.Offset(v.To)}
+				if end, ends := topics.End(all, e.Number, p); v.Closed && ends {
+					c.Next = max(c.Next, end)
+				}
+				b.take(&c)
+			}
+		}
+	}
+	b.read = time.Now()
+	return nil
+}
+
+// clocksDiffer is by how much clocks of processes may differ.
+const clocksDiffer = time.Hour
+
+// ask asks Kafka about all that waits. With an error, a part of it is known.
+func (b *brake) ask(ctx context.Context) (said map[uint64]kafka.Uses, wait time.Duration, err error) {
+	open, from := b.waiting()
+	said, wait = map[uint64]kafka.Uses{}, mostBrakeEvery
+	for i, e := range open {
+		r, failed := b.asker.Retention(ctx, e.Topic)
+		if errors.Is(failed, kafka.ErrNoTopic) && i+1 < len(open) { // there is nothing left that could be saved
+			b.shut[e.Number] = true
+			continue
+		}
+		if r.Time > 0 {
+			wait = max(leastBrakeEvery, min(wait, r.Time/100))
+		}
+		uses := kafka.Uses{}
+		if failed == nil {
+			uses, failed = b.asker.Use(ctx, e.Topic, r, from[e.Number], time.Now())
+		}
+		said[e.Number], err = uses, errors.Join(err, failed)
+	}
+	return said, wait, err
+}
+
+// worst returns what counts if Kafka has said this. A setting that it has not said goes on to count as it
+// did, and does not keep the other one from falling.
+func (b *brake) worst(said map[uint64]kafka.Uses) *kafka.Use {
+	now := &kafka.Use{}
+	all := b.all()
+	for epoch, uses := range said {
+		last := b.last[epoch]
+		for _, x := range [][2]*kafka.Use{{uses.Time, last.Time}, {uses.Bytes, last.Bytes}} {
+			use := x[0]
+			if use == nil {
+				use = x[1]
+			}
+			if use != nil && use.Share > now.Share {
+				now = new(*use)
+				now.Topic = all[epoch-1].Topic
+			}
+		}
+	}
+	return now
+}
+
+// found notes what Kafka has said, and returns what counted before and what counts now.
+func (b *brake) found(said map[uint64]kafka.Uses) (before, now *kafka.Use) {
+	now = b.worst(said)
+	last := map[uint64]kafka.Uses{}
+	for epoch, uses := range said {
+		if uses.Time == nil {
+			uses.Time = b.last[epoch].Time
+		}
+		if uses.Bytes == nil {
+			uses.Bytes = b.last[epoch].Bytes
+		}
+		last[epoch] = uses
+	}
+	b.last = last
+	return b.use.Swap(now), now
 }
 
 // level is what is refused.
@@ -192,7 +318,7 @@ func (b *brake) refused(l level) error {
 }
 
 func (b *brake) text(use *kafka.Use, l level) string {
-	what, from := "creates no series", brakeCreation
+	what, from := fmt.Sprintf("creates only %d series per second", brakeSeries), brakeCreation
 	if l == refuseAll {
 		what, from = "takes no writes", brakeAll
 	}

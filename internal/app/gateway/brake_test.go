@@ -1,23 +1,28 @@
 package gateway
 
 import (
+	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/prometheus/client_golang/prometheus"
 
+	bucketfs "github.com/shaledb/shale/internal/bucket/fs"
 	"github.com/shaledb/shale/internal/journal/kafka"
 	"github.com/shaledb/shale/internal/journal/state"
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/catalog"
 	"github.com/shaledb/shale/internal/store/known"
 	"github.com/shaledb/shale/internal/store/topics"
 )
 
 // braked returns a gateway of a topic with two partitions, with what the brake needs of it.
 func braked(t *testing.T) *Gateway {
-	o := Options{Epoch: topics.Epoch{Number: 1, Partitions: 2, Topic: "shale"}, Connection: kafka.Connection{Brokers: []string{"127.0.0.1:1"}}, Registerer: prometheus.NewRegistry()}
+	o := Options{Epoch: topics.Epoch{Number: 1, Partitions: 2, Topic: "shale", Begins: []int64{0, 0}}, Connection: kafka.Connection{Brokers: []string{"127.0.0.1:1"}}, Registerer: prometheus.NewRegistry(), Logger: slog.New(slog.DiscardHandler)}
 	b, err := newBrake(&o)
 	if err != nil {
 		t.Fatal(err)
@@ -38,6 +43,7 @@ func braked(t *testing.T) *Gateway {
 func TestBrake(t *testing.T) {
 	g := braked(t)
 	a, b, s := g.announcer, g.brake, g.series
+	use := func() { s.trickle.take(1<<20, time.Now()) } // what may pass
 	f := state.NewFilter(1)
 	f.Add(2 << 8)
 	s.take(&state.Series{Partition: state.Partition{Epoch: 1}, Active: map[string]int64{"t": 1}, Known: map[string]state.Filter{"t": f}}, time.Now())
@@ -57,6 +63,7 @@ func TestBrake(t *testing.T) {
 		all   bool
 	}{{0.74, false, false}, {0.75, true, false}, {0.9, true, true}, {1.2, true, true}, {0, false, false}} {
 		b.use.Store(&kafka.Use{Share: x.share, Partition: 1, Setting: "retention.ms", Value: "172800000 (48h0m0s)"})
+		use()
 		refused, err := over()
 		if (err != nil) != x.new || x.new && (len(refused) != 2 || refused[0] != 0 || refused[1] != 3) {
 			t.Errorf("at %v, %v are refused: %v", x.share, refused, err)
@@ -73,7 +80,7 @@ func TestBrake(t *testing.T) {
 	for _, c := range []state.Covered{{Partition: state.Partition{Epoch: 1, Number: 1}, Next: 7}, {Partition: state.Partition{Epoch: 1, Number: 1}, Next: 5}, {Partition: state.Partition{Epoch: 2, Number: 0}}, {Partition: state.Partition{Epoch: 1, Number: 2}}} {
 		b.take(&c)
 	}
-	if len(b.covered) != 1 || b.covered[1] != 7 {
+	if want := (state.Partition{Epoch: 1, Number: 1}); len(b.covered) != 1 || b.covered[want] != 7 {
 		t.Errorf("covered are %v", b.covered)
 	}
 }
@@ -91,6 +98,7 @@ func TestBrakeLetsMissingLabelsPass(t *testing.T) {
 		}
 	}
 	b.use.Store(&kafka.Use{Share: 0.8, Setting: "retention.ms"})
+	s.trickle.take(1<<20, time.Now())
 	want := func(what string, partition int32, passes bool) {
 		t.Helper()
 		batch := &model.Batch{Tenant: "t", Signal: model.Metrics}
@@ -113,10 +121,33 @@ func TestBrakeLetsMissingLabelsPass(t *testing.T) {
 	want("it is counted again", 0, false)
 }
 
+// TestTrickle: few series pass the brake, those of a burst at once, and so a request that is repeated is
+// taken in the end.
+func TestTrickle(t *testing.T) {
+	var tr trickle
+	now := time.Unix(1_700_000_000, 0)
+	burst := int(brakeSeries * burst.Seconds())
+	if n := tr.take(burst-1, now); n != burst-1 {
+		t.Errorf("%d of a burst pass", n)
+	}
+	left := 2 * burst
+	tries := 0
+	for ; left > 0 && tries < 100; tries++ {
+		n := tr.take(left, now)
+		if tries == 0 && n != 1 || tries > 0 && n > 5*brakeSeries {
+			t.Errorf("%d pass in try %d", n, tries)
+		}
+		left -= n
+		now = now.Add(5 * time.Second)
+	}
+	if want := 2*burst/(5*brakeSeries) + 1; left > 0 || tries < want || tries > want+1 {
+		t.Errorf("%d series are left after %d tries, want about %d", left, tries, want)
+	}
+}
+
 // TestBrakeFalls: a setting of which Kafka says nothing goes on to count, and the other one falls.
 func TestBrakeFalls(t *testing.T) {
-	b := &brake{epoch: topics.Epoch{Number: 1, Partitions: 1, Topic: "shale"}, covered: map[int32]int64{}}
-	b.use.Store(&kafka.Use{})
+	b := braked(t).brake
 	said := func(share float64, setting string) *kafka.Use { return &kafka.Use{Share: share, Setting: setting} }
 	const ms, bytes = "retention.ms", "retention.bytes"
 	for i, x := range []struct {
@@ -132,17 +163,108 @@ func TestBrakeFalls(t *testing.T) {
 		{kafka.Uses{Bytes: said(0.05, bytes)}, 0.1, ms},
 		{kafka.Uses{Time: said(0, ""), Bytes: said(0, "")}, 0, ""},
 	} {
-		_, use := b.found("shale", x.uses)
-		if use.Share != x.share || use.Setting != x.setting || b.use.Load() != use || use.Topic != "shale" {
+		_, use := b.found(map[uint64]kafka.Uses{1: x.uses})
+		if use.Share != x.share || use.Setting != x.setting || b.use.Load() != use || x.share > 0 && use.Topic != "shale" {
 			t.Errorf("answer %d: %+v, want %v of %s", i, use, x.share, x.setting)
 		}
 	}
-	if _, use := b.found("another", kafka.Uses{Time: said(1, ms)}); use.Share != 0 {
-		t.Errorf("another topic counts: %+v", use)
+}
+
+// brokers are a fake of Kafka. Each topic has the shares of the retention that the records of its partitions
+// use, by offset.
+type brokers map[string][][]float64
+
+func (k brokers) Retention(_ context.Context, topic string) (kafka.Retention, error) {
+	if k[topic] == nil {
+		return kafka.Retention{}, kafka.ErrNoTopic
 	}
-	b.found("shale", kafka.Uses{Bytes: said(0.8, bytes)})
-	b.follow(topics.Epoch{Number: 2, Partitions: 1, Topic: "shale-2"})
-	if _, use := b.found("shale-2", kafka.Uses{}); use.Share != 0 {
-		t.Errorf("what was said of the topic before counts: %+v", use)
+	return kafka.Retention{Time: 48 * time.Hour}, nil
+}
+
+func (k brokers) Use(_ context.Context, topic string, _ kafka.Retention, from map[int32]int64, _ time.Time) (kafka.Uses, error) {
+	use := kafka.Use{Setting: "retention.ms"}
+	for p, offset := range from {
+		if of := k[topic][p]; int(offset) < len(of) && of[offset] > use.Share {
+			use.Share, use.Partition = of[offset], p
+		}
 	}
+	return kafka.Uses{Time: &use, Bytes: &kafka.Use{}}, nil
+}
+
+func (brokers) Close() {}
+
+// TestBrakeAsksTheBucket: before the brake refuses anything, and while it does, it asks the bucket how far it
+// has the partitions, also those of earlier epochs. So it is right though the state topic says nothing.
+func TestBrakeAsksTheBucket(t *testing.T) {
+	g := braked(t)
+	b := g.brake
+	objects, err := bucketfs.New(vfs.NewMem(), "/b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := catalog.Open(t.Context(), objects, catalog.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ship := func(epoch uint64, partition int32, to uint64, closed bool) {
+		t.Helper()
+		node := topics.Node(partition)
+		from := c.Covered(node, epoch).To + 1
+		if _, err := c.Ship(t.Context(), catalog.Ship{Covered: []catalog.Coverage{{Node: node, Epoch: epoch, From: from, To: to, Closed: closed}}}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ages := []float64{0.95, 0.8, 0.7, 0.1}
+	k := brokers{"shale": {ages, ages}}
+	b.asker, b.ships = k, newShipLog(objects)
+	want := func(what string, share float64, unknown float64) {
+		t.Helper()
+		if !b.read.IsZero() {
+			b.read = b.read.Add(-time.Hour)
+		}
+		if _, err := b.check(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if use := b.use.Load(); use.Share != share || float64(b.unknown) != unknown {
+			t.Errorf("%s: %+v, %d partitions are unknown, want %v and %v", what, use, b.unknown, share, unknown)
+		}
+	}
+	told := func(epoch uint64, partition int32, next int64) {
+		b.take(&state.Covered{Partition: state.Partition{Epoch: epoch, Number: partition}, Next: next})
+	}
+	want("nothing has ever been shipped", 0.95, 2)
+	ship(1, 0, 2, false)
+	want("one partition was, of which no one has told", 0.95, 1)
+	ship(1, 1, 1, false)
+	want("the other one, too", 0.8, 0)
+	told(1, 1, 3)
+	want("an ingester has told", 0.7, 0)
+	ages[2] = 0.92 // the state topic says nothing more, and time passes
+	ship(1, 0, 4, false)
+	want("the bucket has more than was told", 0.1, 0)
+	if _, err := b.check(t.Context()); err != nil || b.use.Load().Share != 0.1 {
+		t.Errorf("what the bucket has said is forgotten: %+v, %v", b.use.Load(), err)
+	}
+
+	ages[3] = 0.8
+	k["shale-2"] = [][]float64{{0.3}, {}, {}, {}}
+	e := topics.Epoch{Number: 2, Topic: "shale-2", Partitions: 4, Begins: make([]int64, 4), BeforeEnds: []int64{4, 4}}
+	b.follow(e)
+	want("an earlier epoch is not closed, and the next one not begun with", 0.8, 4)
+	if use := b.use.Load(); use.Topic != "shale" || use.Partition != 1 {
+		t.Errorf("the text names %+v", use)
+	}
+	ship(1, 1, 4, true)
+	want("it is closed", 0.3, 4)
+	told(2, 0, 1)
+	want("the next one goes on", 0, 3)
+
+	delete(k, "shale-2")
+	k["shale-3"] = [][]float64{{0.4}, {}, {}, {}}
+	b.follow(topics.Epoch{Number: 3, Topic: "shale-3", Partitions: 4, Begins: make([]int64, 4), BeforeEnds: []int64{9, 9, 9, 9}})
+	want("a topic is gone before the bucket has all of it", 0.4, 7)
+	k["shale-4"] = [][]float64{{0.5}, {}, {}, {}}
+	b.follow(topics.Epoch{Number: 4, Topic: "shale-4", Partitions: 4, Begins: make([]int64, 4), BeforeLost: true})
+	k["shale-3"] = [][]float64{{0.99}, {}, {}, {}}
+	want("an epoch is given up", 0.5, 4)
 }

@@ -96,6 +96,27 @@ func (c *creation) take(tenant string, n int, now time.Time) (allowed int, _ err
 	return allowed, err
 }
 
+// brakeSeries is how many series a gateway creates per second while the brake refuses creation. A sender
+// repeats a request until all of it is taken, and sends nothing else meanwhile: one new series would hold
+// back the known ones of the sender for as long as ingesters lag. Usual changes, as of a process that starts
+// again, pass with this.
+const brakeSeries = 10
+
+// trickle lets few series pass the brake, with a burst of a minute's worth.
+type trickle struct {
+	mu   sync.Mutex
+	used spent
+}
+
+// take returns how many of n series may be created now.
+func (t *trickle) take(n int, now time.Time) int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n = min(n, t.used.left(brakeSeries, now))
+	t.used.series += float64(n)
+	return n
+}
+
 // giveBack takes n series of a tenant back that were not created after all.
 func (c *creation) giveBack(tenant string, n int) {
 	c.mu.Lock()

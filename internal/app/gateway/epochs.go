@@ -33,9 +33,9 @@ func (g *Gateway) open(ctx context.Context, e topics.Epoch) (*lane, error) {
 		return nil, err
 	}
 	g.pairs.follow(e.Number)
-	g.brake.follow(e)
 	told := func(key string, value []byte, offset int64) { g.told(e.Number, key, value, offset) }
-	l.state, err = kafka.OpenState(kafka.StateOptions{Connection: g.o.Connection, Topic: e.Topic, Take: told, Registerer: g.o.Registerer, Logger: g.o.Logger})
+	again := func() { g.pairs.again(e.Number) }
+	l.state, err = kafka.OpenState(kafka.StateOptions{Connection: g.o.Connection, Topic: e.Topic, Take: told, Again: again, Registerer: g.o.Registerer, Logger: g.o.Logger})
 	if err != nil {
 		return nil, errors.Join(err, l.producer.Close(ctx))
 	}
@@ -119,11 +119,13 @@ func (g *Gateway) next(ctx context.Context, than *lane) (changed bool, err error
 	if time.Since(g.asked) < awaitEvery { // by another batch
 		return false, nil
 	}
-	e, err := newest(ctx, g.o.Bucket, than.epoch.Number)
+	all, err := later(ctx, g.o.Bucket, than.epoch.Number)
 	g.asked = time.Now()
-	if err != nil || e == nil {
+	if err != nil || len(all) == 0 {
 		return false, err
 	}
+	g.brake.follow(all...)
+	e := topics.Latest(all)
 	l, err := g.open(ctx, *e)
 	if err != nil {
 		return false, err
@@ -144,14 +146,14 @@ func (g *Gateway) next(ctx context.Context, than *lane) (changed bool, err error
 	return true, nil
 }
 
-// newest returns the last epoch after a number, or nil if none is recorded. While this process slept, topics
-// may have followed that are gone again.
-func newest(ctx context.Context, b catalog.Reader, after uint64) (last *topics.Epoch, err error) {
+// later returns the epochs after a number. While this process slept, topics may have followed that are gone
+// again.
+func later(ctx context.Context, b catalog.Reader, after uint64) (all []topics.Epoch, err error) {
 	for {
 		e, err := topics.Next(ctx, b, after)
 		if err != nil || e == nil {
-			return last, err
+			return all, err
 		}
-		last, after = e, e.Number
+		all, after = append(all, *e), e.Number
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/shaledb/shale/internal/store/known"
 	"github.com/shaledb/shale/internal/store/topics"
 	"github.com/shaledb/shale/internal/write"
+	"github.com/shaledb/shale/internal/write/groups"
 	"github.com/shaledb/shale/internal/write/replicas"
 )
 
@@ -33,9 +34,11 @@ var (
 type Options struct {
 	Connection kafka.Connection
 	// Epoch is the topic that takes writes: the last one that Bucket records. Later ones are noticed.
-	Epoch  topics.Epoch
-	Bucket bucket.Bucket
-	Seed   model.KeySeed
+	Epoch topics.Epoch
+	// Earlier are the epochs before it.
+	Earlier []topics.Epoch
+	Bucket  bucket.Bucket
+	Seed    model.KeySeed
 
 	// KnownBytes bounds what is known of series, and QueueBytes the batches that wait for Kafka.
 	KnownBytes, QueueBytes int64
@@ -47,6 +50,8 @@ type Options struct {
 	LimitsOf func(tenant string) *write.Limits
 	// SeriesOf returns the most active series of a tenant; 0: there is no limit.
 	SeriesOf func(tenant string) int64
+	// GroupsOf returns the limits of a tenant on the series of metrics and label sets; nil: there are none.
+	GroupsOf func(tenant string) *groups.Limits
 	// Rates bound how fast series are created.
 	Rates Rates
 	Meter write.Meter
@@ -149,6 +154,8 @@ func (g *Gateway) told(epoch uint64, key string, value []byte, offset int64) {
 		g.announcer.Forget(r.Partition.Epoch, uint32(r.Partition.Number))
 	case *state.Series:
 		g.series.take(r, time.Now())
+	case *state.Groups:
+		g.series.takeGroups(r, time.Now())
 	case *state.Covered:
 		g.brake.take(r)
 	default:
@@ -184,8 +191,14 @@ func (g *Gateway) watch(ctx context.Context) {
 		case <-tick.C:
 		}
 		g.series.expire(time.Now())
-		if _, err := g.next(ctx, g.now.Load()); err != nil && ctx.Err() == nil {
+		l := g.now.Load()
+		changed, err := g.next(ctx, l)
+		switch {
+		case ctx.Err() != nil:
+		case err != nil:
 			g.o.Logger.Warn("cannot ask the bucket whether another topic takes writes, or begin with it; trying again", "err", err)
+		case !changed: // a command that seals it may have been given up
+			l.producer.Unseal(ctx)
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/store/known"
 	"github.com/shaledb/shale/internal/store/topics"
+	"github.com/shaledb/shale/internal/write/groups"
 )
 
 // series bounds the active series of tenants by what ingesters have counted some seconds ago. Until they have
@@ -22,9 +23,11 @@ import (
 // never seen: ingesters say which they are.
 type series struct {
 	most      func(tenant string) int64 // 0: no limit
+	limits    func(tenant string) *groups.Limits
 	announcer *known.Announcer
 	brake     *brake // nil: nothing is refused for a lag of ingesters
 	creation  creation
+	trickle   trickle
 	log       *slog.Logger
 	unlisted  prometheus.Counter
 	warned    atomic.Int64 // when the log last had a tenant that is not listed
@@ -35,6 +38,7 @@ type series struct {
 	// lacking are the partitions that lack labels, until they are counted again.
 	lacking map[int32]bool
 	active  map[string]int64 // of all partitions
+	groups  groupCounts
 }
 
 // counted is a count of a partition.
@@ -47,7 +51,7 @@ type counted struct {
 const countAge = 5 * time.Minute
 
 func newSeries(o *Options, announcer *known.Announcer) *series {
-	s := &series{epoch: o.Epoch, most: o.SeriesOf, announcer: announcer, of: map[int32]counted{}, lacking: map[int32]bool{}, active: map[string]int64{}, log: o.Logger,
+	s := &series{epoch: o.Epoch, most: o.SeriesOf, limits: o.GroupsOf, groups: newGroupCounts(), announcer: announcer, of: map[int32]counted{}, lacking: map[int32]bool{}, active: map[string]int64{}, log: o.Logger,
 		creation: creation{rates: o.Rates, gateways: int64(max(1, o.Gateways)), tenants: map[string]*spent{}}}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
@@ -77,6 +81,29 @@ func (s *series) follow(e *topics.Epoch) {
 	clear(s.of)
 	clear(s.lacking)
 	clear(s.active)
+	s.groups = newGroupCounts()
+}
+
+// takeGroups takes the numbers of a partition by metrics and label sets.
+func (s *series) takeGroups(r *state.Groups, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r.Partition.Epoch == s.epoch.Number && r.Partition.Number < s.epoch.Partitions {
+		s.groups.take(r, now)
+	}
+}
+
+// groupsOf returns the limits of a tenant on the series of metrics and label sets.
+func (s *series) groupsOf(tenant string) *groups.Limits {
+	if s.limits == nil {
+		return &groups.Limits{}
+	}
+	return s.limits(tenant)
+}
+
+// listed reports whether new series of a tenant must be told from known ones, whatever the number of all is.
+func (s *series) listed(tenant string) bool {
+	return s.creation.rates.All > 0 || s.creation.rates.of(tenant) > 0 || !s.groupsOf(tenant).None()
 }
 
 // take takes the numbers of a partition.
@@ -104,6 +131,7 @@ func (s *series) expire(now time.Time) {
 			s.drop(number)
 		}
 	}
+	s.groups.expire(now)
 }
 
 // forget drops the numbers of a partition that lacks labels. It is not counted while it does, and the labels
@@ -141,7 +169,7 @@ func (s *series) Over(_ context.Context, b *model.Batch, over func(label int)) e
 	if s.most != nil {
 		most = s.most(b.Tenant)
 	}
-	if most <= 0 && s.creation.rates.All <= 0 && s.creation.rates.of(b.Tenant) <= 0 {
+	if most <= 0 && !s.listed(b.Tenant) {
 		return nil
 	}
 	fresh, active := s.fresh(b, most)
@@ -156,9 +184,16 @@ func (s *series) Over(_ context.Context, b *model.Batch, over func(label int)) e
 			"refused %d of %d new series: tenant %s has %d active series and may have %d; drop series or labels that nothing needs, or raise the limit",
 			len(fresh), b.Labels.Len(), b.Tenant, active, most)}
 	}
+	var group error
+	if l := s.groupsOf(b.Tenant); !l.None() {
+		fresh, group = s.overGroups(b, l, fresh, over)
+	}
 	allowed, err := s.creation.take(b.Tenant, len(fresh), time.Now())
 	for _, label := range fresh[allowed:] {
 		over(label)
+	}
+	if err == nil {
+		err = group
 	}
 	return err
 }
@@ -169,8 +204,7 @@ func (s *series) fresh(b *model.Batch, most int64) (labels []int, active int64) 
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	active = s.active[b.Tenant]
-	rated := s.creation.rates.All > 0 || s.creation.rates.of(b.Tenant) > 0
-	if active < most && !rated {
+	if active < most && !s.listed(b.Tenant) {
 		return nil, active
 	}
 	labels, unlisted := s.freshLocked(b)
@@ -211,22 +245,26 @@ func (s *series) passed(tenant string, n int) {
 	}
 }
 
-// overBrake refuses the series that neither this gateway has announced nor ingesters list. Those of a
-// partition that lacks labels pass: its ingester goes on only with these, and then the brake goes off.
+// overBrake refuses the series that neither this gateway has announced nor ingesters list, but for a few.
+// Those of a partition that lacks labels pass: its ingester goes on only with these, and then the brake goes
+// off.
 func (s *series) overBrake(b *model.Batch, over func(label int), why error) error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	refused := 0
+	var fresh []int
 	for label, i := range b.Labels.Series {
 		k := b.Keys[i]
 		p := topics.PartitionOf(k, s.epoch.Partitions)
 		f := s.of[p].known(b.Tenant)
 		if !s.lacking[p] && !(f != nil && f.Has(k.Lo)) && !s.announcer.Has(b.Tenant, b.Signal, k) {
-			over(label)
-			refused++
+			fresh = append(fresh, label)
 		}
 	}
-	if refused == 0 {
+	allowed := s.trickle.take(len(fresh), time.Now())
+	for _, label := range fresh[allowed:] {
+		over(label)
+	}
+	if allowed == len(fresh) {
 		return nil
 	}
 	return why

@@ -248,6 +248,21 @@ func (p *Producer) isSealed(ctx context.Context) bool {
 	return p.sealed.Load()
 }
 
+// Unseal takes appends again if the topic does: whoever sealed it has given that up. The caller knows that no
+// other topic takes writes.
+func (p *Producer) Unseal(ctx context.Context) {
+	if !p.sealed.Load() {
+		return
+	}
+	p.asking.Lock()
+	defer p.asking.Unlock()
+	if t, err := describe(ctx, p.client, p.o.Topic); err == nil && t.ID == p.o.TopicID && !t.Sealed() {
+		p.maxRecord.Store(min(p.opened, int64(t.maxMessageBytes())-recordOverhead))
+		p.sealed.Store(false)
+		p.o.Logger.Warn("the topic takes records again, and no other one has followed", "topic", p.o.Topic)
+	}
+}
+
 // sealAgain is for how long batches that were refused take for granted that the topic is not sealed.
 const sealAgain = time.Second
 

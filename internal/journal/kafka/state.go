@@ -92,49 +92,53 @@ type StateOptions struct {
 	Topic string
 	// Take is told of each record, in their order: first of those that there are, then of those that come. It
 	// may not keep the value. nil: the process reads none.
-	Take       func(key string, value []byte, offset int64)
+	Take func(key string, value []byte, offset int64)
+	// Again is told that the topic was deleted and made again, before Take is told of its records. nil: it makes
+	// no difference.
+	Again      func()
 	Registerer prometheus.Registerer
 	Logger     *slog.Logger
 }
 
 // State tells other processes what they should know, and is told. Nothing that it carries is needed for an
 // answer to be right: without the topic, processes go on as if no one told them anything. Only gateways that
-// elect replicas of HA pairs refuse these without it. It is safe for concurrent use.
+// elect replicas of HA pairs refuse these without it. A topic that is made again is used from then on. It is
+// safe for concurrent use.
 type State struct {
 	o      StateOptions
-	client *kgo.Client
+	client atomic.Pointer[kgo.Client]
 	stop   context.CancelFunc
 	done   sync.WaitGroup
+	topics atomic.Int64 // how many topics of the name there were
+	// hurry has capacity 1, and gets a token when the topic may be another one. unknown says that brokers do not
+	// know the identity that the client uses.
+	hurry   chan struct{}
+	unknown atomic.Bool
 
-	read, written, failed, refused prometheus.Counter
-	failing                        atomic.Bool // the last record was not taken
+	read, written, failed, refused, again prometheus.Counter
+	failing                               atomic.Bool // the last record was not taken
 }
+
+// stateEvery is how often it is asked whether the topic is still the same, and stateAgain how long after an
+// error that says so.
+const (
+	stateEvery = 5 * time.Second
+	stateAgain = time.Second
+)
 
 // OpenState begins to read the state topic of a topic.
 func OpenState(o StateOptions) (*State, error) {
 	f := func(c prometheus.CounterOpts) prometheus.Counter { return counter(o.Registerer, c) }
 	s := &State{
 		o:       o,
+		hurry:   make(chan struct{}, 1),
 		read:    f(prometheus.CounterOpts{Name: "shale_state_read_records_total", Help: "Records of the state topic that this process has read."}),
 		written: f(prometheus.CounterOpts{Name: "shale_state_written_records_total", Help: "Records that this process has written to the state topic."}),
 		failed:  f(prometheus.CounterOpts{Name: "shale_state_failed_records_total", Help: "Records that Kafka did not take into the state topic; newer ones follow."}),
 		refused: f(prometheus.CounterOpts{Name: "shale_state_oversized_records_total", Help: "Records of the state topic that are larger than this version takes, and are not used."}),
+		again:   f(prometheus.CounterOpts{Name: "shale_state_topic_changes_total", Help: "Times that the state topic was found to be another one than before: it was deleted and made again."}),
 	}
-	name := StateTopic(o.Topic)
-	options := []kgo.Opt{
-		kgo.DefaultProduceTopic(name),
-		kgo.MaxBufferedRecords(stateQueue),
-		kgo.MaxBufferedBytes(stateBytes),
-		kgo.ProducerBatchMaxBytes(stateMessage + recordOverhead),
-		kgo.RecordDeliveryTimeout(stateDeliver),
-	}
-	if o.Take != nil {
-		options = append(options,
-			kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{name: {0: kgo.NewOffset().AtStart()}}),
-			kgo.FetchMaxBytes(4*stateMessage), kgo.FetchMaxWait(maxFetchWait), kgo.MaxConcurrentFetches(1))
-	}
-	var err error
-	if s.client, err = o.Connection.client(options...); err != nil {
+	if err := s.connect(); err != nil {
 		return nil, err
 	}
 	ctx, stop := context.WithCancel(context.Background())
@@ -142,7 +146,90 @@ func OpenState(o StateOptions) (*State, error) {
 	if o.Take != nil {
 		s.done.Go(func() { s.follow(ctx) })
 	}
+	s.done.Go(func() { s.watch(ctx) })
 	return s, nil
+}
+
+// connect begins with the topic that has the name now.
+func (s *State) connect() error {
+	name := StateTopic(s.o.Topic)
+	options := []kgo.Opt{
+		kgo.DefaultProduceTopic(name),
+		kgo.MaxBufferedRecords(stateQueue),
+		kgo.MaxBufferedBytes(stateBytes),
+		kgo.ProducerBatchMaxBytes(stateMessage + recordOverhead),
+		kgo.RecordDeliveryTimeout(stateDeliver),
+	}
+	if s.o.Take != nil {
+		options = append(options,
+			kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{name: {0: kgo.NewOffset().AtStart()}}),
+			kgo.FetchMaxBytes(4*stateMessage), kgo.FetchMaxWait(maxFetchWait), kgo.MaxConcurrentFetches(1))
+	}
+	client, err := s.o.Connection.client(options...)
+	if err != nil {
+		return err
+	}
+	before := s.client.Swap(client)
+	s.topics.Add(1)
+	if before != nil {
+		before.Close()
+	}
+	return nil
+}
+
+// Topics returns how many topics of the name this process has seen. What was written to an earlier one is
+// gone.
+func (s *State) Topics() int64 { return s.topics.Load() }
+
+// watch notices that the topic was deleted and made again, until ctx ends. A client goes on with the topic
+// that it knew, so that another one is needed.
+func (s *State) watch(ctx context.Context) {
+	tick := time.NewTicker(stateEvery)
+	defer tick.Stop()
+	name, id := StateTopic(s.o.Topic), ""
+	for {
+		t, err := placement(ctx, s.client.Load(), name)
+		if ctx.Err() != nil {
+			return
+		}
+		if err == nil { // otherwise it is not there, or brokers are away
+			another := id != "" && t.ID != id
+			if another || s.unknown.Swap(false) {
+				s.again.Inc()
+				s.o.Logger.Warn("the state topic was made again; going on with the new one", "topic", name, "id", t.ID, "before", id)
+				if err := s.connect(); err != nil { // its files of TLS or of the login are gone
+					s.unknown.Store(true)
+					s.o.Logger.Error("cannot go on with another state topic; trying again", "topic", name, "err", err)
+				}
+			}
+			id = t.ID
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		case <-s.hurry:
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(stateAgain):
+			}
+		}
+	}
+}
+
+// doubt has it asked soon whether the topic is another one.
+func (s *State) doubt(err error) {
+	if !errors.Is(err, kerr.UnknownTopicID) && !errors.Is(err, kerr.UnknownTopicOrPartition) {
+		return
+	}
+	if errors.Is(err, kerr.UnknownTopicID) {
+		s.unknown.Store(true)
+	}
+	select {
+	case s.hurry <- struct{}{}:
+	default:
+	}
 }
 
 // counter returns a counter that all states of a process share: its roles open one each.
@@ -164,10 +251,21 @@ func counter(r prometheus.Registerer, o prometheus.CounterOpts) prometheus.Count
 // follow reads until ctx ends.
 func (s *State) follow(ctx context.Context) {
 	failing := false
+	reading := s.client.Load()
 	for ctx.Err() == nil {
-		fetches := s.client.PollFetches(ctx)
+		if client := s.client.Load(); client != reading {
+			reading = client
+			if s.o.Again != nil {
+				s.o.Again()
+			}
+		}
+		fetches := reading.PollFetches(ctx)
+		if fetches.IsClientClosed() {
+			continue
+		}
 		err := fetches.Err0()
 		fetches.EachError(func(_ string, _ int32, e error) { err = e })
+		s.doubt(err)
 		fetches.EachRecord(func(r *kgo.Record) {
 			s.read.Inc()
 			if len(r.Value) > stateMessage {
@@ -196,13 +294,17 @@ func (s *State) Put(key string, value []byte) {
 		s.o.Logger.Error("a record for the state topic is too large", "key", key, "bytes", len(value), "limit", stateMessage)
 		return
 	}
-	s.client.TryProduce(context.Background(), &kgo.Record{Key: []byte(key), Value: value}, func(_ *kgo.Record, err error) {
+	client := s.client.Load()
+	client.TryProduce(context.Background(), &kgo.Record{Key: []byte(key), Value: value}, func(_ *kgo.Record, err error) {
 		if err == nil {
 			s.written.Inc()
 			s.failing.Store(false)
 			return
 		}
 		s.failed.Inc()
+		if client == s.client.Load() { // otherwise another topic is used already
+			s.doubt(err)
+		}
 		if !errors.Is(err, kgo.ErrClientClosed) && !s.failing.Swap(true) { // the first of several in a row
 			s.o.Logger.Warn("cannot write to the state topic", "topic", StateTopic(s.o.Topic), "key", key, "err", fmt.Errorf("%w: %w", model.ErrTransient, err))
 		}
@@ -212,6 +314,6 @@ func (s *State) Put(key string, value []byte) {
 // Close ends the reading, and gives up what Kafka has not taken.
 func (s *State) Close() {
 	s.stop()
-	s.client.Close()
 	s.done.Wait()
+	s.client.Load().Close()
 }

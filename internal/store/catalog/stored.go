@@ -118,6 +118,13 @@ func readListed(ctx context.Context, b Reader, ids []string, read map[string]*St
 	return slices.Sorted(maps.Keys(read)), nil
 }
 
+// ReadSome reads some commit records. Those that were collected meanwhile are left out.
+func ReadSome(ctx context.Context, b Reader, ids []string) (map[string]*Stored, error) {
+	read := map[string]*Stored{}
+	_, err := readListed(ctx, b, ids, read)
+	return read, err
+}
+
 // NotCollected returns the ids of those of the records, read earlier or from another copy of the bucket, that
 // no list of collected records of the bucket names.
 func NotCollected(ctx context.Context, b Reader, records []Stored) ([]string, error) {
