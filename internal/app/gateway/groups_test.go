@@ -68,7 +68,7 @@ func TestGroupLimits(t *testing.T) {
 	count(0, map[string]int64{up: 3})
 	count(1, map[string]int64{up: 5})
 	refused, err = over("t", "up", "a", 5) // the first one is known, and two more have room
-	want("a metric", refused, err, 2, "limits.metric-series", "metric up of tenant t has 8 active series and may have 10", "refused 2 of 4 new series")
+	want("a metric", refused, err, 2, "metric up of tenant t has 8 active series and may have 10", "refused 2 of 4 new series")
 	var named *model.LimitError
 	if !errors.As(err, &named) || !named.Tenant || named.Limit != groups.LimitMetricSeries || !slices.Equal(refused, []int{3, 4}) {
 		t.Errorf("%v: %+v", refused, named)
@@ -90,7 +90,7 @@ func TestGroupLimits(t *testing.T) {
 	count(0, nil, 2)
 	count(1, nil, 3)
 	refused, err = over("t", "up", "a", 5)
-	want("a label set", refused, err, 2, "limits.label-set-series", `{team="a"} of tenant t matches 5 active series and may match 7`)
+	want("a label set", refused, err, 2, `{team="a"} of tenant t matches 5 active series and may match 7`)
 	refused, err = over("t", "up", "b", 5)
 	want("what it does not match", refused, err, 0)
 	s.expire(time.Now().Add(2 * countAge))
