@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/base64"
 	"log/slog"
 	"maps"
 	"slices"
@@ -119,11 +118,12 @@ func groupsRecord(counted map[string]*groups.Numbers, limits map[string]*groups.
 	for _, tenant := range slices.Sorted(maps.Keys(counted)) {
 		l, n := limits[tenant], counted[tenant]
 		// As JSON, a name may take six bytes for each of its own.
-		used += 6*len(tenant) + 16*len(n.Sets) + base64.StdEncoding.EncodedLen(64)
-		if len(r.Tenants) == mostTenants || used > mostNames {
+		size := 6*len(tenant) + 16*len(n.Sets) + len(`"":{"metrics":{},"sets":[],"text":"1234567890123"},`)
+		if len(r.Tenants) == mostTenants || used+size > mostNames {
 			left += len(n.Metrics) + len(n.Sets)
 			continue
 		}
+		used += size
 		r.Tenants[tenant] = state.TenantGroups{Metrics: map[string]int64{}, Sets: n.Sets, Text: l.Sets.Text()}
 		for name, series := range n.Metrics {
 			if 4*series*int64(partitions) > l.Metric {
