@@ -30,6 +30,7 @@ func rooms() []room {
 	return slices.Concat(countingRooms(), writeRooms(), bucketRooms(), catalogRooms(), partRooms(), headRooms(), loadRooms(), logqlRooms(), graphiteRooms(), moveRooms(), planRooms(), memcacheRooms(), cacheRooms(), peerRooms(), appRooms(), []room{
 		{"model", nil, "model holds the words that all rooms speak; if it knew a room, no room could change alone"},
 		{"heap", nil, "heap is a data structure; it knows no room, not even model"},
+		{"nametree", nil, "a tree of names is bytes, whoever stores it or walks it"},
 		{"pyregexp", nil, "a pattern matches text, whatever it means"},
 		{"event", nil, "an event is a line with a form; who writes and reads it does not matter"},
 		{"roots", nil, "a file of authorities is read the same way for every server"},

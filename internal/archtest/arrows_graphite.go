@@ -9,7 +9,7 @@ func graphiteRooms() []room {
 	)
 	return []room{
 		{"read/graphite/attime", nil, "a time is made of text and the time of the request"},
-		{"read/graphite/names", nil, "names are found in sets that sources hand in, wherever these are stored"},
+		{"read/graphite/names", map[string]string{"nametree": "globs walk trees of names"}, "names are found in sets that sources hand in, wherever these are stored"},
 		{"api/carbonlink", map[string]string{
 			"write/graphite/pickle": "requests are pickles",
 		}, "queries of the cache are a protocol of their own; points come through an interface"},

@@ -11,6 +11,7 @@ func partRooms() []room {
 			"store/part/lines":   "pages are decoded with all codecs",
 			"store/part/file":    "it is the face of its rooms, and lists what a part is made of",
 			"store/part/column":  "its errors name their class in one way",
+			"nametree":           "trees are verified when they enter the cache",
 			"cache":              "pages and lists are cached by typed keys; the cache itself comes through an interface that part declares",
 		}, "the file format is pure bytes; it does not know who stores, caches or serves them"},
 		{"store/part/text", map[string]string{
@@ -28,6 +29,7 @@ func partRooms() []room {
 			"store/part/column": "values of lines are columns of numbers",
 		}, "the codec of lines knows neither units nor series"},
 		{"store/part/series", map[string]string{
+			"nametree":          "a tree of names is a page of a section",
 			"store/part/file":   "keys, labels, postings and masks are sections",
 			"store/part/column": "masks are a column of numbers, and payloads are scanned",
 		}, "series are found and selected without their rows"},

@@ -53,6 +53,13 @@ func (d *damage) named(b *catalog.Block, err error) error {
 	return fmt.Errorf("block %s: %w", b.ID, err)
 }
 
+// tree notes that the tree of names of a block is damaged, which is not needed to find them.
+func (d *damage) tree(b *catalog.Block, err error) {
+	if d.first("tree of " + b.ID) {
+		d.log.Warn("the tree of names of a block is damaged: queries of Graphite look through its names instead", "block", catalog.ObjectName(b.ID), "err", err)
+	}
+}
+
 // first notes a block and reports whether it was unknown.
 func (d *damage) first(id string) bool {
 	d.mu.Lock()

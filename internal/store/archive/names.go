@@ -2,16 +2,18 @@ package archive
 
 import (
 	"context"
+	"errors"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/store/catalog"
+	"github.com/shaledb/shale/internal/store/part"
 )
 
 // blockNames are the names of a block. Its errors name the block.
 type blockNames struct {
-	model.NameSet
+	*part.Names
 	a  *Archive
 	of *catalog.Block
 }
@@ -21,13 +23,22 @@ func (n *blockNames) Range() model.TimeRange { return n.of.Range }
 
 // Walk is [model.NameSet.Walk].
 func (n *blockNames) Walk(ctx context.Context) model.NameWalk {
-	return &blockWalk{n.NameSet.Walk(ctx), n}
+	return &blockWalk{n.Names.Walk(ctx), n}
+}
+
+// Tree is [part.Names.Tree].
+func (n *blockNames) Tree(ctx context.Context) ([]byte, error) {
+	tree, err := n.Names.Tree(ctx)
+	if errors.Is(err, model.ErrCorrupt) {
+		n.a.damage.tree(n.of, err)
+	}
+	return tree, err
 }
 
 // Each is [model.NameSet.Each].
 func (n *blockNames) Each(ctx context.Context, emit func(name []byte) error) error {
 	var refused error
-	err := n.NameSet.Each(ctx, func(name []byte) error {
+	err := n.Names.Each(ctx, func(name []byte) error {
 		refused = emit(name)
 		return refused
 	})

@@ -141,6 +141,15 @@ func (p *CachedPages) Made(ctx context.Context, tenant string, make func(context
 	return value, err
 }
 
+// Tree returns the tree of names in a page, verified once for as long as the cache keeps it.
+func (p *CachedPages) Tree(ctx context.Context, a Addr) ([]byte, error) {
+	tree, hit, err := p.get(ctx, cache.Names, a, decodeTree)
+	if hit {
+		p.hits.Add(1)
+	}
+	return tree, err
+}
+
 // FilePages reads and decodes a page each time it is asked for one. The counter, unless it is nil, counts
 // them.
 func FilePages(r io.ReaderAt, c *atomic.Int64) file.Pages { return filePages{file.FetchFile(r, c)} }

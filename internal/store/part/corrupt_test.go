@@ -46,8 +46,8 @@ func smallPart(t testing.TB, level Compression) []byte {
 // TestEveryBitFlipIsFound changes each bit of a part in turn.
 func TestEveryBitFlipIsFound(t *testing.T) {
 	racetest.SkipSerial(t)
-	for _, level := range []Compression{Fast, Dense} {
-		whole := smallPart(t, level)
+	_, treed := treedPart(t)
+	for _, whole := range [][]byte{smallPart(t, Fast), smallPart(t, Dense), treed} {
 		b := bytes.Clone(whole)
 		for at := range whole {
 			for bit := range 8 {

@@ -40,7 +40,7 @@ type dumpPage struct {
 
 func (d *dumper) part() error {
 	r := d.r
-	fmt.Fprintf(d.w, "part of %d bytes, format version %d\n", r.Size(), file.FormatVersion)
+	fmt.Fprintf(d.w, "part of %d bytes, format version %d\n", r.Size(), r.Version())
 	pages, err := d.pages()
 	if err != nil {
 		return err
@@ -74,7 +74,7 @@ func (d *dumper) part() error {
 	at := r.Size() - file.TailBytes
 	fmt.Fprintf(d.w, "\ntail at %d\n", at)
 	file.ShowBytes(d.w, "", at, tail[:4], "length of the stored footer: %d", n)
-	file.ShowBytes(d.w, "", at+4, tail[4:8], "version %d", file.FormatVersion)
+	file.ShowBytes(d.w, "", at+4, tail[4:8], "version %d", r.Version())
 	file.ShowBytes(d.w, "", at+8, tail[8:12], "crc32c of the eight bytes before")
 	file.ShowBytes(d.w, "", at+12, tail[12:], "magic %q", tail[12:])
 	return nil

@@ -31,6 +31,8 @@ var families = [...]family{
 	{section: text.Section, writer: newText, pages: text.ListPages, check: text.Check, dump: text.Dump},
 	{section: series.WindowSection, writer: func(p *Writer) file.Hooks { return series.NewMaskWriter(p.file) }, dump: series.DumpMasks},
 	{section: series.PostingSection, writer: func(p *Writer) file.Hooks { return series.NewPostingWriter(p.file) }, check: series.CheckPostings, dump: series.DumpPostings},
+	// The writer of postings writes trees: it has the names in order.
+	{section: series.TreeSection, writer: func(*Writer) file.Hooks { return file.Hooks{} }, check: series.CheckTrees, dump: series.DumpTree},
 }
 
 // sections are those of the families, by their numbers.

@@ -15,6 +15,8 @@ import (
 func FuzzOpenCheck(f *testing.F) {
 	f.Add(smallPart(f, Fast))
 	f.Add(smallPart(f, Dense))
+	_, treed := treedPart(f)
+	f.Add(treed)
 	_, empty := writePart(f, nil, testOptions(false, Fast))
 	f.Add(empty)
 	f.Fuzz(func(t *testing.T, b []byte) {

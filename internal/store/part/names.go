@@ -2,8 +2,12 @@ package part
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/nametree"
+	"github.com/shaledb/shale/internal/store/part/file"
+	"github.com/shaledb/shale/internal/store/part/lines"
 	"github.com/shaledb/shale/internal/store/part/series"
 )
 
@@ -12,6 +16,20 @@ type maker interface {
 	// Made returns what make has returned for the tenant, now or earlier; with a nil make, what is there, or
 	// nil. Errors are not kept.
 	Made(ctx context.Context, tenant string, make func(context.Context) ([]byte, error)) ([]byte, error)
+}
+
+// treePages is what pages may be as well: they keep trees that are verified.
+type treePages interface {
+	Tree(ctx context.Context, a file.Addr) ([]byte, error)
+}
+
+// decodeTree decodes a page with a tree of names.
+func decodeTree(stored []byte) ([]byte, error) {
+	tree, err := lines.DecodePage(stored)
+	if err == nil {
+		err = nametree.Verify(tree)
+	}
+	return tree, err
 }
 
 // Names are the names of the tenant's series that have no other label. They are a [model.NameSet], whose
@@ -54,6 +72,25 @@ func (n *Names) Each(ctx context.Context, emit func(name []byte) error) error {
 		}
 	}
 	return w.Err()
+}
+
+// Tree returns the tree of the names that is stored with them, which must not be changed; nil: there is none.
+// An error of class corrupt says that the tree is damaged: the names may be well.
+func (n *Names) Tree(ctx context.Context) ([]byte, error) {
+	at, ok, err := series.FindTree(ctx, n.reader.Reader, n.tenant)
+	if err != nil || !ok {
+		return nil, err
+	}
+	var tree []byte
+	if p, ok := n.reader.Pages().(treePages); ok {
+		tree, err = p.Tree(ctx, at)
+	} else if tree, err = n.reader.Page(ctx, at); err == nil {
+		err = nametree.Verify(tree)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("part: tree of names: %w", file.AtPage(at, err))
+	}
+	return tree, nil
 }
 
 // Made is [model.NameSet.Made].

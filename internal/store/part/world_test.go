@@ -53,7 +53,7 @@ func writePart(t testing.TB, all []oneSeries, o WriterOptions) (*Reader, []byte)
 }
 
 // tiny pages make small worlds cross every border.
-var tiny = file.Sizes{PageBytes: 200, IndexBytes: 60, ListBytes: 8, Rows: 100, SeriesRows: 50, TextBytes: 200, SliceBytes: 150, FilterBytes: 400, GroupBytes: 500, TextRows: 40, Ties: 20}
+var tiny = file.Sizes{PageBytes: 200, IndexBytes: 60, ListBytes: 8, Rows: 100, SeriesRows: 50, TextBytes: 200, SliceBytes: 150, FilterBytes: 400, GroupBytes: 500, TextRows: 40, Ties: 20, LeastNames: 3}
 
 // tinyRuns are the same, but index pages have several runs.
 var tinyRuns = func() file.Sizes {

@@ -70,7 +70,7 @@ func NewWriter(w io.Writer, o WriterOptions) *Writer {
 
 var formatSizes = file.Sizes{
 	PageBytes: file.PageBytes, IndexBytes: file.PageBytes, ListBytes: series.MaxListBytes, Rows: file.MaxPageRows, SeriesRows: samples.MaxSeriesRows,
-	TextBytes: text.UnitBytes, SliceBytes: text.SliceBytes, FilterBytes: text.FilterBytes, GroupBytes: text.GroupBytes, TextRows: text.MaxUnitRows, Ties: text.MaxTies,
+	TextBytes: text.UnitBytes, SliceBytes: text.SliceBytes, FilterBytes: text.FilterBytes, GroupBytes: text.GroupBytes, TextRows: text.MaxUnitRows, Ties: text.MaxTies, LeastNames: series.LeastNames,
 }
 
 func newWriter(w io.Writer, o WriterOptions, z file.Sizes) *Writer {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/shaledb/shale/internal/cache/ram"
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/nametree"
 	"github.com/shaledb/shale/internal/store/part"
 )
 
@@ -33,9 +34,9 @@ func (s *partSource) Names(ctx context.Context, req *model.Request) ([]model.Nam
 	return []model.NameSet{r.Charged(req.Quota.TakeBytes).Names(req.Tenant)}, func() {}, nil
 }
 
-// writePart writes a part with a series for each name and returns its file.
-func writePart(b testing.TB, all []string) *os.File {
-	f, err := os.Create(b.TempDir() + "/part")
+// writePart writes a part with a series for each name and returns its file. Dense ones have a tree.
+func writePart(b testing.TB, all []string, level part.Compression) *os.File {
+	f, err := os.Create(b.TempDir() + fmt.Sprint("/part", level))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -52,7 +53,7 @@ func writePart(b testing.TB, all []string) *os.File {
 		order[i] = series{l.Key(seed, model.Metrics), i}
 	}
 	slices.SortFunc(order, func(a, b series) int { return a.key.Compare(b.key) })
-	w := part.NewWriter(f, part.WriterOptions{Signal: model.Metrics, Seed: seed, Labels: true})
+	w := part.NewWriter(f, part.WriterOptions{Signal: model.Metrics, Seed: seed, Labels: true, Level: level})
 	rows := &model.SeriesRows{Samples: model.Rows{Times: []int64{1e18}, Values: []uint64{0}}}
 	for _, s := range order {
 		l = model.AppendName(l[:0], []byte(all[s.at]))
@@ -84,8 +85,38 @@ func openCached(b testing.TB, f *os.File, bytes int64) *partSource {
 		b.Fatal(err)
 	}
 	return &partSource{func(context.Context) (*part.Reader, error) {
-		return r.Bind(part.NewCachedPages(c, "o", part.FetchFile(f, nil), hits)), nil
+		return r.Bind(part.NewCachedPages(c, "o", part.FetchFile(f, reads), hits)), nil
 	}}
+}
+
+// reads counts the pages that are read from files.
+var reads = new(atomic.Int64)
+
+// benchStored finds each of the globs in a part that has its tree, cold: nothing but the footer is known.
+func benchStored(b *testing.B, f *os.File, names []string, run func(b *testing.B, finder *Finder, name string)) {
+	var times []time.Duration
+	for _, name := range names {
+		b.Run("stored/"+name, func(b *testing.B) {
+			before, n := reads.Load(), 0
+			for b.Loop() {
+				b.StopTimer()
+				finder := New(Options{From: openCached(b, f, 1<<30), Registerer: prometheus.NewRegistry()})
+				b.StartTimer()
+				began := time.Now()
+				run(b, finder, name)
+				times = append(times, time.Since(began))
+				b.StopTimer()
+				_ = finder.Close()
+				n++
+				b.StartTimer()
+			}
+			b.ReportMetric(float64(reads.Load()-before)/float64(n), "pages")
+		})
+	}
+	if len(times) > 0 {
+		slices.Sort(times)
+		b.Log(fmt.Sprint("stored tree, cold, all globs: p50 ", times[len(times)/2], ", p99 ", times[len(times)*99/100], ", worst ", times[len(times)-1]))
+	}
 }
 
 func newBenchFinder(b *testing.B, s Source) *Finder {
@@ -99,7 +130,7 @@ func newBenchFinder(b *testing.B, s Source) *Finder {
 func BenchmarkFind(b *testing.B) {
 	all := fleet(*benchNames)
 	globs := fleetGlobs(all)
-	f := writePart(b, all)
+	f, stored := writePart(b, all, part.Fast), writePart(b, all, part.Dense)
 	all = nil
 	info, _ := f.Stat()
 	b.Logf("%d bytes of part", info.Size())
@@ -129,6 +160,7 @@ func BenchmarkFind(b *testing.B) {
 			}
 		})
 	}
+	benchStored(b, stored, names, func(b *testing.B, finder *Finder, name string) { run(b, finder, globs[name]) })
 	src := openCached(b, f, 1<<30)
 	finder := newBenchFinder(b, src)
 	sets, _, _ := src.Names(context.Background(), q().request())
@@ -147,12 +179,12 @@ func BenchmarkFind(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	x, err := openIndex(made)
+	x, err := nametree.Open(made)
 	if err != nil {
 		b.Fatal(err)
 	}
 	runtime.ReadMemStats(&after)
-	b.Logf("%d names, %d labels, %d edges, %d bytes of index; %.1f s, %d bytes allocated", x.names, x.labels, len(x.edges)/8, len(x.text)+len(x.edges)+len(x.firsts)+len(x.labelEnds),
+	b.Logf("%d names, %d labels, %d states, %d bytes of index; %.1f s, %d bytes allocated", x.Names, x.Labels, x.States, len(made),
 		time.Since(began).Seconds(), after.TotalAlloc-before.TotalAlloc)
 	for _, name := range names {
 		b.Run("warm/"+name, func(b *testing.B) {

@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/nametree"
 )
 
 // Limits bound the names that one request may find. The tags make the fields settings: see package config.
@@ -125,21 +126,15 @@ func (f *Finder) each(ctx context.Context, r *model.Request, look func(s model.N
 	}
 	defer release()
 	many := false
+	trees := readTrees(ctx, sets)
+	defer trees.close()
 	for _, s := range sets {
-		made, err := s.Made(ctx, nil)
-		if err != nil {
-			return err
+		t := trees.next()
+		if t.err != nil {
+			return t.err
 		}
-		var x *index
-		way := "scan"
-		if made != nil {
-			way = "index"
-			if x, err = openIndex(made); err != nil {
-				return err
-			}
-		}
-		f.metrics.lookups.WithLabelValues(way).Inc()
-		scanned, err := look(s, x)
+		f.metrics.lookups.WithLabelValues(t.way).Inc()
+		scanned, err := look(s, t.index)
 		if err != nil {
 			return err
 		}
@@ -151,14 +146,14 @@ func (f *Finder) each(ctx context.Context, r *model.Request, look func(s model.N
 
 // build makes the index of a set.
 func (f *Finder) build(ctx context.Context, r *model.Request, s model.NameSet) ([]byte, error) {
-	b := newBuilder(r.Quota.TakeBytes)
-	defer b.release()
-	if err := s.Each(ctx, b.add); err != nil {
+	b := nametree.NewBuilder(r.Quota.TakeBytes)
+	defer b.Release()
+	if err := s.Each(ctx, b.Add); err != nil {
 		return nil, err
 	}
-	out, err := b.finish()
+	out, err := b.Finish()
 	if err == nil {
-		f.metrics.built(b.count, len(out))
+		f.metrics.built(b.Count, len(out))
 	}
 	return out, err
 }

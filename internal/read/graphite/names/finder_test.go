@@ -17,6 +17,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/nametree"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -90,11 +91,11 @@ func indexed(t testing.TB, f *Finder, s *memorySet) *index {
 		t.Fatal(err)
 	}
 	s.made = b
-	x, err := openIndex(b)
+	x, err := nametree.Open(b)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return x
+	return &index{x}
 }
 
 func texts(all []Match) []string {

@@ -3,85 +3,12 @@ package names
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
-	"fmt"
-	"sort"
 
-	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/nametree"
 )
 
-// headerBytes is the size of the numbers of labels, states and edges, the root, and the number of names.
-const headerBytes = 4*4 + 8
-
-// index is the tree of the names of one part, as [builder] writes it. It exists in memory only.
-type index struct {
-	labelEnds, firsts, edges []byte
-	text                     []byte
-	labels                   int
-	root                     uint32
-	names                    uint64
-}
-
-func openIndex(b []byte) (*index, error) {
-	if len(b) < headerBytes {
-		return nil, fmt.Errorf("%w: an index of names has %d bytes", model.ErrCorrupt, len(b))
-	}
-	u := func(i int) int { return int(binary.LittleEndian.Uint32(b[4*i:])) }
-	labels, states, edges := u(0), u(1), u(2)
-	x := &index{labels: labels, root: uint32(u(3)), names: binary.LittleEndian.Uint64(b[16:])}
-	rest := b[headerBytes:]
-	if len(rest) < 4*(labels+states+1)+8*edges {
-		return nil, fmt.Errorf("%w: an index of names ends early", model.ErrCorrupt)
-	}
-	x.labelEnds, rest = rest[:4*labels], rest[4*labels:]
-	x.firsts, rest = rest[:4*(states+1)], rest[4*(states+1):]
-	x.edges, x.text = rest[:8*edges], rest[8*edges:]
-	return x, nil
-}
-
-func (x *index) label(id uint32) []byte {
-	begin := uint32(0)
-	if id > 0 {
-		begin = binary.LittleEndian.Uint32(x.labelEnds[4*(id-1):])
-	}
-	return x.text[begin:binary.LittleEndian.Uint32(x.labelEnds[4*id:])]
-}
-
-// list returns the numbers of the edges of a state.
-func (x *index) list(state uint32) (from, to int) {
-	return int(binary.LittleEndian.Uint32(x.firsts[4*state:])), int(binary.LittleEndian.Uint32(x.firsts[4*state+4:]))
-}
-
-func (x *index) edge(i int) edge {
-	return edge{binary.LittleEndian.Uint32(x.edges[8*i:]), binary.LittleEndian.Uint32(x.edges[8*i+4:])}
-}
-
-// compareStep compares edges as names with them compare: a dot follows the label of a branch.
-func compareStep(a []byte, aBranch bool, b []byte, bBranch bool) int {
-	n := min(len(a), len(b))
-	if c := bytes.Compare(a[:n], b[:n]); c != 0 {
-		return c
-	}
-	return following(a, n, aBranch) - following(b, n, bBranch)
-}
-
-func following(label []byte, n int, branch bool) int {
-	switch {
-	case n < len(label):
-		return int(label[n])
-	case branch:
-		return '.'
-	}
-	return -1
-}
-
-// search returns the first edge in [from, to) that is not less than one with the label.
-func (x *index) search(from, to int, label []byte, branch bool) int {
-	return from + sort.Search(to-from, func(i int) bool {
-		e := x.edge(from + i)
-		return compareStep(x.label(e.label), e.child != 0, label, branch) >= 0
-	})
-}
+// index is the tree of the names of one part.
+type index struct{ *nametree.Tree }
 
 // emit is called with the path of a node that satisfies a glob. leaf says that it is a name, and else that
 // names begin with it. The path is valid during the call.
@@ -120,7 +47,7 @@ type lone struct {
 // find calls emit with all nodes that satisfy a glob.
 func (x *index) find(ctx context.Context, g *Glob, emit emit) error {
 	w := &walk{index: x, g: g, emit: emit, barren: make(map[below]struct{}), lone: make(map[below]lone), ctx: ctx}
-	return w.below(x.root, g.first)
+	return w.below(x.Root, g.first)
 }
 
 // below looks among the children of a node.
@@ -162,7 +89,7 @@ func (w *walk) take(leaf bool) error {
 }
 
 func (w *walk) children(state uint32, at positions) error {
-	from, to := w.list(state)
+	from, to := w.List(state)
 	if to, ok := w.g.anything(at); ok {
 		return w.all(state, to)
 	}
@@ -171,11 +98,11 @@ func (w *walk) children(state uint32, at positions) error {
 	case n != nil && n.one:
 		return w.exactly(from, to, []byte(n.literal), w.g.closure(at&^w.g.done()<<1))
 	case n != nil && n.head != "":
-		from = w.search(from, to, []byte(n.head), false)
+		from = w.Search(from, to, []byte(n.head), false)
 	}
 	for i := from; i < to; i++ {
-		e := w.edge(i)
-		label := w.label(e.label)
+		e := w.Edge(i)
+		label := w.Label(e.Label)
 		if n != nil && n.head != "" && !bytes.HasPrefix(label, []byte(n.head)) {
 			break
 		}
@@ -190,13 +117,13 @@ func (w *walk) children(state uint32, at positions) error {
 
 // all enters all children.
 func (w *walk) all(state uint32, at positions) error {
-	from, to := w.list(state)
+	from, to := w.List(state)
 	for i := from; i < to; i++ {
-		e := w.edge(i)
-		if e.child == 0 && at&w.g.done() == 0 {
+		e := w.Edge(i)
+		if e.Child == 0 && at&w.g.done() == 0 {
 			continue
 		}
-		if err := w.enter(e, w.label(e.label), at); err != nil {
+		if err := w.enter(e, w.Label(e.Label), at); err != nil {
 			return err
 		}
 	}
@@ -206,11 +133,11 @@ func (w *walk) all(state uint32, at positions) error {
 // exactly enters the children with a label: a leaf, a branch, or both.
 func (w *walk) exactly(from, to int, label []byte, at positions) error {
 	for _, branch := range []bool{false, true} {
-		i := w.search(from, to, label, branch)
+		i := w.Search(from, to, label, branch)
 		if i == to {
 			continue
 		}
-		if e := w.edge(i); (e.child != 0) == branch && bytes.Equal(w.label(e.label), label) {
+		if e := w.Edge(i); (e.Child != 0) == branch && bytes.Equal(w.Label(e.Label), label) {
 			if err := w.enter(e, label, at); err != nil {
 				return err
 			}
@@ -220,7 +147,7 @@ func (w *walk) exactly(from, to int, label []byte, at positions) error {
 }
 
 // enter moves to a child, after which the glob is at some positions.
-func (w *walk) enter(e edge, label []byte, at positions) error {
+func (w *walk) enter(e nametree.Edge, label []byte, at positions) error {
 	length := len(w.path)
 	if w.depth > 0 {
 		w.path = append(w.path, '.')
@@ -229,10 +156,10 @@ func (w *walk) enter(e edge, label []byte, at positions) error {
 	w.depth++
 	var err error
 	if at&w.g.done() != 0 {
-		err = w.take(e.child == 0)
+		err = w.take(e.Child == 0)
 	}
-	if err == nil && e.child != 0 && at&^w.g.done() != 0 {
-		err = w.below(e.child-1, at)
+	if err == nil && e.Child != 0 && at&^w.g.done() != 0 {
+		err = w.below(e.Child-1, at)
 	}
 	w.path = w.path[:length]
 	w.depth--

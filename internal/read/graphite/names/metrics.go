@@ -14,7 +14,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	f := promauto.With(reg)
 	return &metrics{
 		lookups: f.NewCounterVec(prometheus.CounterOpts{
-			Name: "shale_names_lookups_total", Help: "Lookups of Graphite patterns in the names of one part, by way: index, scan."},
+			Name: "shale_names_lookups_total", Help: "Lookups of Graphite patterns in the names of one part, by way: index, scan, or damaged: a scan because the stored index is damaged."},
 			[]string{"way"}),
 		builds: f.NewCounter(prometheus.CounterOpts{
 			Name: "shale_names_index_builds_total", Help: "Indexes made of the Graphite names of one part."}),

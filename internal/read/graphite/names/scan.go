@@ -5,6 +5,7 @@ import (
 	"context"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/nametree"
 )
 
 // scan looks for the nodes that satisfy a glob in the sorted names of a part. It leaves out whole branches
@@ -63,7 +64,7 @@ func (s *scan) run(ctx context.Context, w model.NameWalk) (looked int, err error
 // visit looks at a name. It returns the least text that a further match may have; nil: the next name may be
 // one; empty: there is none.
 func (s *scan) visit(name []byte) (skip []byte, err error) {
-	shared := sharedLength(s.last, name)
+	shared := nametree.SharedLength(s.last, name)
 	n := 0
 	for n < len(s.levels) && s.levels[n].end < shared {
 		n++

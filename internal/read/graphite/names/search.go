@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/nametree"
 )
 
 // maxWords bounds the words of a search, which are numbered in a byte of bits.
@@ -149,7 +150,7 @@ func oneLetterApart(a, b []byte) bool {
 	if len(b)-len(a) > 1 {
 		return false
 	}
-	i := sharedLength(a, b)
+	i := nametree.SharedLength(a, b)
 	switch {
 	case len(a) < len(b):
 		return bytes.Equal(a[i:], b[i+1:])
@@ -187,18 +188,18 @@ var errEnough = errors.New("enough names")
 // bestOf adds the best hits of an index. It first asks for words that are equal to nodes, and then for less,
 // until it has enough.
 func (x *index) bestOf(ctx context.Context, quota *model.Quota, words []string, best *hits) error {
-	n := int64(x.labels) * int64(len(words)+1)
+	n := int64(x.Labels) * int64(len(words)+1)
 	if err := quota.TakeBytes(n); err != nil {
 		return err
 	}
 	defer func() { _ = quota.TakeBytes(-n) }() // giving back never fails
-	ranks := make([]uint8, x.labels*len(words))
-	for id := range x.labels {
+	ranks := make([]uint8, x.Labels*len(words))
+	for id := range x.Labels {
 		for w, word := range words {
-			ranks[id*len(words)+w] = uint8(closeness(word, x.label(uint32(id))))
+			ranks[id*len(words)+w] = uint8(closeness(word, x.Label(uint32(id))))
 		}
 	}
-	w := &wordWalk{index: x, ctx: ctx, words: words, best: best, masks: make([]uint8, x.labels), full: uint8(1<<len(words) - 1)}
+	w := &wordWalk{index: x, ctx: ctx, words: words, best: best, masks: make([]uint8, x.Labels), full: uint8(1<<len(words) - 1)}
 	for worst := same; worst < apart && w.found < best.limit; worst++ {
 		w.dead, w.path = make(map[wordKey]bool), w.path[:0]
 		for id := range w.masks {
@@ -210,7 +211,7 @@ func (x *index) bestOf(ctx context.Context, quota *model.Quota, words []string, 
 			}
 		}
 		w.found = 0
-		if err := w.below(x.root, 0, 0); err != nil && !errors.Is(err, errEnough) {
+		if err := w.below(x.Root, 0, 0); err != nil && !errors.Is(err, errEnough) {
 			return err
 		}
 	}
@@ -226,24 +227,24 @@ func (w *wordWalk) below(state uint32, seen uint8, depth int) error {
 		return w.ctx.Err()
 	}
 	found := w.found
-	from, to := w.list(state)
+	from, to := w.List(state)
 	for i := from; i < to; i++ {
-		e := w.edge(i)
-		now := seen | w.masks[e.label]
-		if e.child == 0 && now != w.full {
+		e := w.Edge(i)
+		now := seen | w.masks[e.Label]
+		if e.Child == 0 && now != w.full {
 			continue
 		}
 		length := len(w.path)
 		if depth > 0 {
 			w.path = append(w.path, '.')
 		}
-		w.path = append(w.path, w.label(e.label)...)
-		if e.child == 0 {
+		w.path = append(w.path, w.Label(e.Label)...)
+		if e.Child == 0 {
 			w.best.consider(w.path, w.words)
 			if w.found++; w.found >= w.best.limit {
 				return errEnough
 			}
-		} else if err := w.below(e.child-1, now, depth+1); err != nil {
+		} else if err := w.below(e.Child-1, now, depth+1); err != nil {
 			return err
 		}
 		w.path = w.path[:length]

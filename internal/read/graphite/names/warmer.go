@@ -134,17 +134,17 @@ func (w *warmer) warm(ctx context.Context, tenant string, oldest int64) (kept bo
 	}
 	defer release()
 	for _, s := range sets {
-		made, err := s.Made(ctx, nil)
-		if err != nil {
-			return false, err
+		t := treeOf(ctx, s)
+		if t.err != nil {
+			return false, t.err
 		}
-		if made != nil || s.Walk(ctx) == nil {
+		if t.index != nil || s.Walk(ctx) == nil {
 			continue
 		}
 		if _, err := s.Made(ctx, func(ctx context.Context) ([]byte, error) { return w.f.build(ctx, r, s) }); err != nil {
 			return false, err
 		}
-		if made, err = s.Made(ctx, nil); err != nil || made == nil {
+		if made, err := s.Made(ctx, nil); err != nil || made == nil {
 			return false, err
 		}
 	}

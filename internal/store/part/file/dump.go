@@ -37,7 +37,7 @@ func DumpFooter(a *Annotator, r *Reader, sections Sections) {
 		}
 	}
 	a.Uvarint("sections")
-	for _, s := range sections {
+	for _, s := range sections.of(r.Version()) {
 		dumpSection(a, s)
 		n := a.Uvarint(fmt.Sprintf("index pages of %s", s))
 		dumpEntries(a, s, n, r.footerOff)

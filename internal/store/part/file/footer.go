@@ -10,7 +10,9 @@ import (
 )
 
 const (
-	FormatVersion = 2
+	// FormatVersion is that of parts with optional sections, and plainVersion that of all others.
+	FormatVersion = 3
+	plainVersion  = 2
 
 	HeaderBytes = 8
 	// TailBytes: length of the stored footer page, version, checksum of these eight bytes, magic.
@@ -27,8 +29,9 @@ const (
 
 // footer is the decoded footer: meta and, of each section, the index pages.
 type footer struct {
-	meta  Meta
-	index [][]Entry // by the numbers of the sections
+	version uint32
+	meta    Meta
+	index   [][]Entry // by the numbers of the sections
 }
 
 const (
@@ -37,6 +40,13 @@ const (
 )
 
 func (f *footer) append(dst []byte, sections Sections) []byte {
+	f.version = plainVersion
+	for _, sec := range sections {
+		if sec.Optional && len(f.index[sec.Number]) > 0 {
+			f.version = FormatVersion
+		}
+	}
+	sections = sections.of(f.version)
 	m := &f.meta
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(m.Seed))
 	dst = append(dst, byte(m.Signal))
@@ -89,8 +99,9 @@ func (f *footer) append(dst []byte, sections Sections) []byte {
 	return dst
 }
 
-func readFooter(payload []byte, size int64, sections Sections) (*footer, error) {
-	f := &footer{index: make([][]Entry, len(sections))}
+func readFooter(payload []byte, version uint32, size int64, sections Sections) (*footer, error) {
+	f := &footer{version: version, index: make([][]Entry, len(sections))}
+	sections = sections.of(version)
 	m := &f.meta
 	s := column.Scan{Rest: payload}
 	m.Seed = model.KeySeed(s.U64())
@@ -170,29 +181,30 @@ func readTenants(s *column.Scan, m *Meta) error {
 }
 
 // appendTail appends what follows the stored footer page.
-func appendTail(dst []byte, footerLen int) []byte {
+func (f *footer) appendTail(dst []byte, footerLen int) []byte {
 	at := len(dst)
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(footerLen))
-	dst = binary.LittleEndian.AppendUint32(dst, FormatVersion)
+	dst = binary.LittleEndian.AppendUint32(dst, f.version)
 	dst = binary.LittleEndian.AppendUint32(dst, Checksum(dst[at:]))
 	return append(dst, magic...)
 }
 
-// readTail returns the length of the stored footer page.
-func readTail(tail []byte, size int64) (int64, error) {
+// readTail returns the length of the stored footer page, and the version of the format.
+func readTail(tail []byte, size int64) (n int64, version uint32, err error) {
+	version = binary.LittleEndian.Uint32(tail[4:])
 	switch {
 	case string(tail[12:]) != magic:
-		return 0, column.Corrupt("no magic at the end: not a part, or not whole")
+		return 0, 0, column.Corrupt("no magic at the end: not a part, or not whole")
 	case binary.LittleEndian.Uint32(tail[8:]) != Checksum(tail[:8]):
-		return 0, column.Corrupt("tail: checksum does not match")
-	case binary.LittleEndian.Uint32(tail[4:]) != FormatVersion:
-		return 0, column.Invalid("format version %d; this Shale reads version %d", binary.LittleEndian.Uint32(tail[4:]), FormatVersion)
+		return 0, 0, column.Corrupt("tail: checksum does not match")
+	case version != FormatVersion && version != plainVersion:
+		return 0, 0, column.Invalid("format version %d; this Shale reads versions %d and %d", version, plainVersion, FormatVersion)
 	}
-	n := int64(binary.LittleEndian.Uint32(tail))
+	n = int64(binary.LittleEndian.Uint32(tail))
 	if n > MaxFooterBytes+envelopeMax || n > size-HeaderBytes-TailBytes {
-		return 0, column.Corrupt("tail: footer of %d bytes in a file of %d", n, size)
+		return 0, 0, column.Corrupt("tail: footer of %d bytes in a file of %d", n, size)
 	}
-	return n, nil
+	return n, version, nil
 }
 
 // fetchFooter reads the footer with one request, or two if it is long.
@@ -208,7 +220,7 @@ func fetchFooter(ctx context.Context, read ReadRange, size int64, sections Secti
 	if int64(len(end)) != have {
 		return nil, 0, column.Corrupt("%d bytes read, should be %d", len(end), have)
 	}
-	n, err := readTail(end[have-TailBytes:], size)
+	n, version, err := readTail(end[have-TailBytes:], size)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -224,6 +236,6 @@ func fetchFooter(ctx context.Context, read ReadRange, size int64, sections Secti
 	if err != nil {
 		return nil, 0, err
 	}
-	f, err := readFooter(payload, off, sections)
+	f, err := readFooter(payload, version, off, sections)
 	return f, off, err
 }

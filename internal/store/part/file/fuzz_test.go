@@ -21,7 +21,8 @@ func FuzzIndex(f *testing.F) {
 	m.index[0] = entries
 	f.Add(m.append(nil, indexSections))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		_, _ = readFooter(b, 1<<20, indexSections)
+		_, _ = readFooter(b, plainVersion, 1<<20, indexSections)
+		_, _ = readFooter(b, FormatVersion, 1<<20, indexSections)
 		for _, s := range indexSections {
 			entries, err := ReadIndexPage(nil, b, s, 1<<20)
 			var index indexDir

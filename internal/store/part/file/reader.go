@@ -29,6 +29,9 @@ func Open(ctx context.Context, p Pages, read ReadRange, size int64, sections Sec
 // Meta returns what the part says about itself. It must not be changed.
 func (r *Reader) Meta() *Meta { return &r.footer.meta }
 
+// Version returns the version of the format that the file has.
+func (r *Reader) Version() uint32 { return r.footer.version }
+
 // Size returns the size of the file in bytes.
 func (r *Reader) Size() int64 { return r.size }
 

@@ -10,6 +10,9 @@ type Section struct {
 	Name         string
 	// Form says what the index holds about each page.
 	Form entryForm
+	// Optional says that version 3 of the format brought the section. A part without pages of it is written
+	// as version 2, so that programs that do not know it can read the part.
+	Optional bool
 	// Needed reports whether a part has pages of the section for all its ranks. Where it returns false there
 	// are none. Sections that list pages only where there is something to store have nil.
 	Needed func(*Meta) bool
@@ -44,8 +47,18 @@ func (s *Section) stored() [2]byte { return [2]byte{s.Kind, s.Family} }
 // RowKind is the kind of all sections of rows; the family tells them apart.
 const RowKind byte = 3
 
-// Sections lists the sections of a file by their numbers.
+// Sections lists the sections of a file by their numbers, the optional ones last.
 type Sections []*Section
+
+// of returns the sections that the footer of a version lists.
+func (l Sections) of(version uint32) Sections {
+	for i, s := range l {
+		if s.Optional && version < FormatVersion {
+			return l[:i]
+		}
+	}
+	return l
+}
 
 const (
 	// MaxPageRows bounds the rows of a page.

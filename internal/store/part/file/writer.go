@@ -29,6 +29,7 @@ type Sizes struct {
 	SliceBytes, FilterBytes          int // bytes: of a slice of filters, and of filters that are sliced together
 	TextRows                         int // of a unit
 	GroupBytes                       int // stored bytes: of the units that are written together
+	LeastNames                       int // of a tenant that gets a tree of names
 	Ties                             int // rows of one time whose content a merge remembers
 }
 
@@ -201,7 +202,7 @@ func (f *Writer) Finish() (int64, error) {
 	}
 	stored, err := SealPage(f.stored[:0], f.Payload, f.TextCodec())
 	if err == nil {
-		err = f.write(appendTail(stored, len(stored)))
+		err = f.write(f.footer.appendTail(stored, len(stored)))
 	}
 	return f.off, err
 }

@@ -25,6 +25,7 @@ type postings struct {
 	text  slabs[byte]
 	lists arena
 	names []uint32 // ids of the names among pairs
+	lone  loneSet  // ids of the metric names of series without another label
 
 	// last are the pairs of the series before, by position: neighbours share most of their labels.
 	last []uint32
@@ -58,6 +59,7 @@ func (p *postings) reset() {
 	}
 	clear(p.table)
 	p.last, p.names = p.last[:0], p.names[:0]
+	p.lone.reset()
 	p.pairs.reset()
 	p.text.reset()
 	p.lists.reset()
@@ -85,6 +87,9 @@ func (p *postings) add(rank uint32, l model.Labels) error {
 		}
 	}
 	p.last = p.last[:place]
+	if place == 1 && string(before) == model.NameLabel {
+		p.lone.add(p.last[0])
+	}
 	if p.lists.full {
 		return column.Invalid("postings of more than 4 GiB in one tenant of one part")
 	}

@@ -29,7 +29,8 @@ func (p *postingWriter) begin(_ model.Key, l model.Labels) error {
 // flush writes the postings of the current tenant and forgets them.
 func (p *postingWriter) flush() error {
 	p.page = postingPage{tenant: uint32(len(p.w.Meta().Tenants) - 1)}
-	for _, o := range p.postings.sorted() {
+	order := p.postings.sorted()
+	for _, o := range order {
 		s := p.postings.pairs.get(o.id)
 		p.list = p.postings.ranks(p.list[:0], s)
 		err := cutList(p.list, &p.piece, s.first, p.w.Sizes.ListBytes, func(count, first uint32, list []byte) error {
@@ -44,6 +45,9 @@ func (p *postingWriter) flush() error {
 		}
 	}
 	err := p.flushPage()
+	if err == nil {
+		err = p.writeTree(order)
+	}
 	p.postings.reset()
 	return err
 }

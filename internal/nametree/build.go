@@ -1,4 +1,4 @@
-package names
+package nametree
 
 import (
 	"bytes"
@@ -11,21 +11,18 @@ import (
 	"github.com/shaledb/shale/internal/model"
 )
 
-// edge leads from a node of the tree to a child: its label, and the state of the child plus one. A leaf has
-// child 0: a name ends there. A node that is both has two edges.
-type edge struct{ label, child uint32 }
-
-// builder makes an index of names that come in the order of their bytes. A state is the list of the edges of
-// a node; nodes with equal lists are one state.
-type builder struct {
-	text          []byte
-	ends          []uint32 // of each label
-	labels        table
-	edges         []edge
-	firsts        []uint32 // first edge of each state
-	states        table
-	open          []level // the nodes of the last name, from the root
-	count         uint64
+// Builder makes the tree of names that come in the order of their bytes. Nodes with equal lists of edges are
+// one state. charge is asked for memory, and gets it back as a negative number; its error ends the build.
+type Builder struct {
+	text   []byte
+	ends   []uint32 // of each label
+	labels table
+	edges  []Edge
+	firsts []uint32 // first edge of each state
+	states table
+	open   []level // the nodes of the last name, from the root
+	// Count is the number of names so far.
+	Count         uint64
 	charge        func(bytes int64) error
 	charged       int64
 	last, scratch []byte
@@ -35,22 +32,23 @@ type builder struct {
 type level struct {
 	label uint32 // by which its parent leads to it
 	end   int    // where its label ends in the name
-	edges []edge
+	edges []Edge
 }
 
-func newBuilder(charge func(int64) error) *builder {
-	b := &builder{charge: charge, open: []level{{}}}
+// NewBuilder returns a Builder without names.
+func NewBuilder(charge func(int64) error) *Builder {
+	b := &Builder{charge: charge, open: []level{{}}}
 	b.labels.grow(nil)
 	b.states.grow(nil)
 	return b
 }
 
-// release gives the memory of the build back.
-func (b *builder) release() { _ = b.charge(-b.charged) }
+// Release gives the memory of the build back.
+func (b *Builder) Release() { _ = b.charge(-b.charged) }
 
-// add adds a name. Names ascend.
-func (b *builder) add(name []byte) error {
-	shared := sharedLength(b.last, name)
+// Add adds a name. Names ascend.
+func (b *Builder) Add(name []byte) error {
+	shared := SharedLength(b.last, name)
 	depth := 1
 	for depth < len(b.open) && b.open[depth].end < shared {
 		depth++
@@ -69,16 +67,16 @@ func (b *builder) add(name []byte) error {
 		begin += i + 1
 	}
 	last := &b.open[len(b.open)-1]
-	last.edges = append(last.edges, edge{label: b.intern(name[begin:])})
+	last.edges = append(last.edges, Edge{Label: b.intern(name[begin:])})
 	b.last = append(b.last[:0], name...)
-	if b.count++; b.count%4096 == 0 {
+	if b.Count++; b.Count%4096 == 0 {
 		return b.account()
 	}
 	return nil
 }
 
-// sharedLength returns the number of bytes that two names share at their beginning.
-func sharedLength(a, b []byte) int {
+// SharedLength returns the number of bytes that two names share at their beginning.
+func SharedLength(a, b []byte) int {
 	n, i := min(len(a), len(b)), 0
 	for ; i+8 <= n && binary.LittleEndian.Uint64(a[i:]) == binary.LittleEndian.Uint64(b[i:]); i += 8 {
 	}
@@ -89,7 +87,7 @@ func sharedLength(a, b []byte) int {
 }
 
 // push opens a node below the last open one, in memory of an earlier one.
-func (b *builder) push(label uint32, end int) {
+func (b *Builder) push(label uint32, end int) {
 	if n := len(b.open); n < cap(b.open) {
 		b.open = b.open[:n+1]
 		b.open[n] = level{label, end, b.open[n].edges[:0]}
@@ -99,17 +97,17 @@ func (b *builder) push(label uint32, end int) {
 }
 
 // closeFrom completes the open nodes from a depth on.
-func (b *builder) closeFrom(depth int) {
+func (b *Builder) closeFrom(depth int) {
 	for n := len(b.open) - 1; n >= depth; n-- {
 		l := &b.open[n]
 		parent := &b.open[n-1]
-		parent.edges = append(parent.edges, edge{l.label, b.state(l.edges) + 1})
+		parent.edges = append(parent.edges, Edge{l.label, b.state(l.edges) + 1})
 		b.open = b.open[:n]
 	}
 }
 
 // account charges the memory that the build has taken since.
-func (b *builder) account() error {
+func (b *Builder) account() error {
 	n := int64(cap(b.text)) + 4*int64(cap(b.ends)+cap(b.firsts)+cap(b.labels.slots)+cap(b.states.slots)) + 8*int64(cap(b.edges))
 	for i := range b.open {
 		n += 8 * int64(cap(b.open[i].edges))
@@ -124,7 +122,7 @@ func (b *builder) account() error {
 	return nil
 }
 
-func (b *builder) label(id uint32) []byte {
+func (b *Builder) label(id uint32) []byte {
 	begin := uint32(0)
 	if id > 0 {
 		begin = b.ends[id-1]
@@ -133,7 +131,7 @@ func (b *builder) label(id uint32) []byte {
 }
 
 // intern returns the id of a label.
-func (b *builder) intern(label []byte) uint32 {
+func (b *Builder) intern(label []byte) uint32 {
 	h := xxh3.Hash(label)
 	for at := b.labels.at(h); ; at = b.labels.after(at) {
 		id := b.labels.slots[at]
@@ -150,7 +148,7 @@ func (b *builder) intern(label []byte) uint32 {
 }
 
 // state returns the id of the state with a list of edges.
-func (b *builder) state(list []edge) uint32 {
+func (b *Builder) state(list []Edge) uint32 {
 	h := b.hash(list)
 	for at := b.states.at(h); ; at = b.states.after(at) {
 		id := b.states.slots[at]
@@ -166,7 +164,7 @@ func (b *builder) state(list []edge) uint32 {
 	}
 }
 
-func (b *builder) list(state uint32) []edge {
+func (b *Builder) list(state uint32) []Edge {
 	end := uint32(len(b.edges))
 	if int(state)+1 < len(b.firsts) {
 		end = b.firsts[state+1]
@@ -174,15 +172,15 @@ func (b *builder) list(state uint32) []edge {
 	return b.edges[b.firsts[state]:end]
 }
 
-func (b *builder) hash(list []edge) uint64 {
+func (b *Builder) hash(list []Edge) uint64 {
 	b.scratch = b.scratch[:0]
 	for _, e := range list {
-		b.scratch = binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(b.scratch, e.label), e.child)
+		b.scratch = binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(b.scratch, e.Label), e.Child)
 	}
 	return xxh3.Hash(b.scratch)
 }
 
-func equalEdges(a, b []edge) bool {
+func equalEdges(a, b []Edge) bool {
 	if len(a) != len(b) {
 		return false
 	}
@@ -194,8 +192,8 @@ func equalEdges(a, b []edge) bool {
 	return true
 }
 
-// finish returns the index.
-func (b *builder) finish() ([]byte, error) {
+// Finish returns the bytes of the tree.
+func (b *Builder) Finish() ([]byte, error) {
 	b.closeFrom(1)
 	root := b.state(b.open[0].edges)
 	size := headerBytes + 4*(len(b.ends)+len(b.firsts)+1) + 8*len(b.edges) + len(b.text)
@@ -206,7 +204,7 @@ func (b *builder) finish() ([]byte, error) {
 	for _, n := range []int{len(b.ends), len(b.firsts), len(b.edges), int(root)} {
 		out = binary.LittleEndian.AppendUint32(out, uint32(n))
 	}
-	out = binary.LittleEndian.AppendUint64(out, b.count)
+	out = binary.LittleEndian.AppendUint64(out, b.Count)
 	for _, e := range b.ends {
 		out = binary.LittleEndian.AppendUint32(out, e)
 	}
@@ -215,7 +213,7 @@ func (b *builder) finish() ([]byte, error) {
 	}
 	out = binary.LittleEndian.AppendUint32(out, uint32(len(b.edges)))
 	for _, e := range b.edges {
-		out = binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(out, e.label), e.child)
+		out = binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(out, e.Label), e.Child)
 	}
 	return append(out, b.text...), nil
 }
