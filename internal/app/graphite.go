@@ -122,12 +122,16 @@ func (s *servers) rollups(c *config.Config, log *slog.Logger) (_ func() *policy.
 // rollups returns how compaction makes rollups now, or nil if it makes none.
 func (e *Engine) rollups() *compact.Rollups { return rollupsBy(e.o.Rollups) }
 
-// rollupsBy returns how compaction makes rollups by the policies of now; nil: it makes none.
+// rollupsBy returns how compaction makes rollups by the policies of now; nil: it makes none. So a store without
+// Graphite's policies costs no reading of its blocks.
 func rollupsBy(now func() *policy.Policies) *compact.Rollups {
 	if now == nil {
 		return nil
 	}
 	p := now()
+	if !p.HaveRollups() {
+		return nil
+	}
 	return &compact.Rollups{
 		ID: p.ID(),
 		Of: func(l model.Labels) ([]int64, func(step int64, rows, dst *model.Rows), error) {

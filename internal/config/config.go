@@ -80,7 +80,7 @@ type Config struct {
 	// Usage has the prices of the usage report.
 	Usage           usage.Prices         `embed:""`
 	Policies        policy.Limits        `embed:""`
-	GraphiteRollups Switch               `name:"graphite.rollups" default:"off" placeholder:"on|off" help:"Make rollups of the archives of graphite.storage-schemas from the second on, once a day is over: renders read them in place of points, and they stay when retention drops the points."`
+	GraphiteRollups Switch               `name:"graphite.rollups" default:"on" placeholder:"on|off" help:"Make rollups of the archives of graphite.storage-schemas from the second on, once a day is over: renders read them in place of points, and they stay when retention drops the points."`
 	Names           names.Limits         `embed:""`
 	Carbon          carbonrules.Settings `embed:""`
 

@@ -133,6 +133,19 @@ func parseAggregation(s *carbonconf.Section) (a aggregation, err error) {
 	return a, nil
 }
 
+// HaveRollups reports whether any archive of any schema has rollups.
+func (p *Policies) HaveRollups() bool {
+	for i := range p.schemas {
+		q := Policy{Archives: p.schemas[i].archives}
+		for k := range q.Archives {
+			if q.HasRollups(k) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // KeepRollups returns for how many seconds rollups of a step are needed: as long as the archive of that step
 // reaches back in any schema, or further ones that have no rollups of their own. For a step that no schema
 // has any more, it is the longest time of all.
