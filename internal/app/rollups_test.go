@@ -100,6 +100,20 @@ func values(list series.List) string {
 
 func (s *setup) compact(t *testing.T) { t.Helper(); must(t, s.Compact(context.Background())) }
 
+// TestRollupsByDefault: rollups are made if a schema has several archives, and else no block is read for them.
+func TestRollupsByDefault(t *testing.T) {
+	for schemas, want := range map[string]bool{
+		"[a]\npattern = .*\nretentions = 60s:1d,1h:3y\n": true,
+		"[a]\npattern = .*\nretentions = 60s:3y\n":       false,
+		"": false,
+	} {
+		p := policiesOf(t, schemas, "")
+		if got := rollupsBy(func() *policy.Policies { return p }) != nil; got != want {
+			t.Errorf("%q: rollups %t, want %t", schemas, got, want)
+		}
+	}
+}
+
 // TestRollupsAreRead: a render reads the rollups of a day that is over, and shows what the points show.
 func TestRollupsAreRead(t *testing.T) {
 	p := policiesOf(t, someSchemas, someAggregations)
@@ -129,6 +143,44 @@ func TestRollupsAreRead(t *testing.T) {
 	must(t, s.Close())
 }
 
+// TestLatePointsWaitForTheirRollups: retention drops no points whose rollups lack others that came late, however
+// long ago all have expired, before compaction had its chance.
+func TestLatePointsWaitForTheirRollups(t *testing.T) {
+	p := policiesOf(t, someSchemas, someAggregations)
+	s := newSetup(t, func(o *EngineOptions) {
+		o.Rollups = func() *policy.Policies { return p }
+		o.Retention = keeping(4 * day)
+	})
+	w := &rolled{setup: s, t: t}
+	begin := s.now / int64(day) * int64(day)
+	give := func(at int64, v float64) { must(t, s.push("a", model.LabelsOf("__name__", "coarse.last"), at, v)) }
+	blocks := func() int { return len(s.catalog.State().Blocks) }
+	s.now = begin + int64(day)
+	give(begin+int64(day/2), 1)
+	must(t, s.Ship())
+	s.now = begin + int64(2*day)
+	s.compact(t) // makes the rollups of the first point
+	give(begin+int64(day/2+time.Minute), 2)
+	must(t, s.Ship())
+	s.now = begin + int64(40*day)
+	give(s.now, 3) // the time by which points expire is that of the newest
+	must(t, s.Ship())
+	if w.expireRows(); blocks() != 3 {
+		t.Fatalf("%d blocks are left before compaction, want 3", blocks())
+	}
+	s.compact(t)
+	if w.expireRows(); blocks() != 1 {
+		t.Fatalf("%d blocks are left after compaction, want 1", blocks())
+	}
+	at := (begin + int64(day/2)) / int64(time.Second)
+	got, _, err := s.renders(true, at-1, at+1, "coarse.last")
+	must(t, err)
+	if len(got) != 1 || got[0].Start != at || len(got[0].Values) == 0 || got[0].Values[0] != 2 {
+		t.Errorf("got %s, want the last value 2", values(got))
+	}
+	must(t, s.Close())
+}
+
 var (
 	rollupSeed = flag.Uint64("rollup-seed", 0, "the seed of TestRollups; 0: any")
 	rollupRuns = flag.Int("rollup-runs", 12, "the number of stores of TestRollups")
@@ -144,10 +196,8 @@ type rolled struct {
 	given   map[string]map[int64]float64 // by name and time
 	files   *policy.Policies
 	tainted map[int64]bool // days that got late points or deletions after their points had expired
-	// late are the days of late points after which nothing was shipped and compacted.
+	// late are the days of late points that are not shipped.
 	late map[int64]bool
-	// shipped says that all late points were shipped.
-	shipped bool
 	// raws and rolls count rows read without and with rollups.
 	raws, rolls int64
 	log         []string
@@ -238,7 +288,6 @@ func (w *rolled) keep() time.Duration {
 
 // taint notes days whose points may be gone and that change now.
 func (w *rolled) taint(from, to int64) {
-	w.shipped = false
 	for d := from / int64(day); d <= to/int64(day); d++ {
 		w.late[d] = true
 		if keep := w.keep(); keep != retention.Forever && d*int64(day) < w.now-int64(keep) {
@@ -389,16 +438,11 @@ func (w *rolled) step(changes bool) {
 		}
 	case n < 13:
 		w.note("ship")
+		clear(w.late)
 		must(w.t, w.Ship())
-		w.shipped = true
 	case n < 17:
 		w.note("compact at %s", time.Unix(0, now).UTC())
 		w.compact(w.t)
-		// Points that came late and are not merged add up with the rollups once the others are gone, which does
-		// not give the last value: see docs/graphite.md.
-		if w.shipped {
-			clear(w.late)
-		}
 	case n < 18:
 		w.note("expire")
 		for d := range w.late {

@@ -8,6 +8,7 @@ import (
 	"runtime/pprof"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/shaledb/shale/internal/model"
@@ -33,6 +34,9 @@ type Compactor struct {
 	stop  context.CancelFunc
 	done  sync.WaitGroup
 	awake chan struct{} // of capacity 1: asks for a run before its time
+
+	// ran is when the last run has ended, whatever it could do.
+	ran atomic.Int64
 
 	// running is held during a run. It guards the fields below.
 	running sync.Mutex
@@ -151,6 +155,9 @@ func (c *Compactor) RunOnce(ctx context.Context) (Result, error) {
 			c.metrics.failures.Inc()
 			errs = append(errs, err)
 		}
+	}
+	if ctx.Err() == nil {
+		c.ran.Store(c.o.Now())
 	}
 	err := errors.Join(errs...)
 	if err == nil {

@@ -303,11 +303,13 @@ func sortedSteps(all map[int64]*blockWriter) []int64 {
 	return steps
 }
 
-// rollupGrace is how long expired rows wait for their rollups.
+// rollupGrace is how long expired rows wait for their rollups, in which runs were made.
 const rollupGrace = 7 * 24 * time.Hour
 
 // Expired reports whether a block may be dropped: all of its rows have expired, as far as its record tells,
-// and the rollups of it were made. It waits up to a week for them, and for a merge with rows that came late.
+// and the rollups of it were made. It waits for them, and for a merge with rows that came late: until a run has
+// ended a week after the last of these rows has expired or come. That nothing was made of them by then must
+// have a reason, such as a block that is damaged.
 // Rollups that are alone have the time that their rules give them.
 func (c *Compactor) Expired(r *retention.Rules, b *catalog.Block, now int64) bool {
 	rules := c.rollups()
@@ -318,13 +320,18 @@ func (c *Compactor) Expired(r *retention.Rules, b *catalog.Block, now int64) boo
 		return Expired(r, b, now)
 	}
 	s := c.o.Catalog.State()
-	switch {
-	case meetsAlone(s.Rollups, b):
+	if meetsAlone(s.Rollups, b) {
 		return b.Newest() < retention.Before(now, rules.Keep(0))
-	case Expired(r, b, now-int64(rollupGrace)):
-		return true
-	case slices.ContainsFunc(s.Blocks, func(x catalog.Block) bool { return x.ID != b.ID && b.SharesDay(&x) }):
-		return false
 	}
-	return c.unrolled(&s, b.ID, rules.ID) || rolledBy(s.Rollups, rules.ID)[b.ID]
+	came, shared := b.Created, false
+	for i := range s.Blocks {
+		if x := &s.Blocks[i]; x.ID != b.ID && b.SharesDay(x) {
+			came, shared = max(came, x.Created), true
+		}
+	}
+	if !shared && (c.unrolled(&s, b.ID, rules.ID) || rolledBy(s.Rollups, rules.ID)[b.ID]) {
+		return true
+	}
+	waited := min(now, c.ran.Load()) - int64(rollupGrace)
+	return came < waited && Expired(r, b, waited)
 }
