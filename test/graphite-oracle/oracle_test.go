@@ -163,7 +163,7 @@ func keys(m map[string]string) func(func(string) bool) {
 }
 
 // worldEvery is after how many targets the data change.
-const worldEvery = 400
+const worldEvery = 100
 
 func TestEachFunction(t *testing.T) {
 	g, y := startWeb(t), newTally()
@@ -273,8 +273,12 @@ func TestRandomTargets(t *testing.T) {
 			query := gen.query(target)
 			v, diff := graphitetest.Compare(g.ask(query), ask(h, query), w.Mixed)
 			y.add(fmt.Sprintf("%s %s", target, window(query)), v, diff)
+			if v == graphitetest.Different {
+				t.Logf("different: %s %s\n\t%s", target, window(query), diff)
+			}
 			n++
 		}
+		t.Logf("up to %d: same %d, both refuse %d, lenient %d, different %d", n, y.count[graphitetest.Same], y.count[graphitetest.BothFail], y.count[graphitetest.Lenient], len(y.different))
 	}
 	y.report(t)
 }
