@@ -31,7 +31,8 @@ var (
 
 // newFinder returns what finds the names of Graphite in an open store, to be closed.
 func newFinder(c *config.Config, e *Engine, pool *model.QueryPool, registry *prometheus.Registry) *names.Finder {
-	return names.New(names.Options{From: e.Querier(), Limits: c.Names, Pool: pool, MaxBytes: c.Query.MaxBytes, Rollups: e.o.Rollups != nil, Registerer: registry})
+	have := func() bool { return e.o.Rollups != nil && e.o.Rollups().HaveRollups() }
+	return names.New(names.Options{From: e.Querier(), Limits: c.Names, Pool: pool, MaxBytes: c.Query.MaxBytes, Rollups: have, Registerer: registry})
 }
 
 // nameFinder finds names for targets.
@@ -122,8 +123,8 @@ func (s *servers) rollups(c *config.Config, log *slog.Logger) (_ func() *policy.
 // rollups returns how compaction makes rollups now, or nil if it makes none.
 func (e *Engine) rollups() *compact.Rollups { return rollupsBy(e.o.Rollups) }
 
-// rollupsBy returns how compaction makes rollups by the policies of now; nil: it makes none. So a store without
-// Graphite's policies costs no reading of its blocks.
+// rollupsBy returns how compaction makes rollups by the policies of now; nil: it makes none. A store without
+// policies of several archives has no block read for them.
 func rollupsBy(now func() *policy.Policies) *compact.Rollups {
 	if now == nil {
 		return nil

@@ -170,7 +170,7 @@ func TestNamesOfRollups(t *testing.T) {
 	s.compact(t)
 	s.expire(t)
 	found := func(rollups bool) int {
-		f := names.New(names.Options{From: s.Querier(), Rollups: rollups})
+		f := names.New(names.Options{From: s.Querier(), Rollups: func() bool { return rollups }})
 		all, err := f.Find(context.Background(), &names.Query{
 			Tenant: "a", Range: model.TimeRange{Min: begin, Max: begin + int64(day)}, Quota: new(model.Quota), Cost: new(model.Cost),
 		}, "coarse.*")

@@ -100,7 +100,8 @@ func values(list series.List) string {
 
 func (s *setup) compact(t *testing.T) { t.Helper(); must(t, s.Compact(context.Background())) }
 
-// TestRollupsByDefault: rollups are made if a schema has several archives, and else no block is read for them.
+// TestRollupsByDefault: rollups are made if a schema has several archives. Otherwise no block is read for
+// them.
 func TestRollupsByDefault(t *testing.T) {
 	for schemas, want := range map[string]bool{
 		"[a]\npattern = .*\nretentions = 60s:1d,1h:3y\n": true,
@@ -143,8 +144,8 @@ func TestRollupsAreRead(t *testing.T) {
 	must(t, s.Close())
 }
 
-// TestLatePointsWaitForTheirRollups: retention drops no points whose rollups lack others that came late, however
-// long ago all have expired, before compaction had its chance.
+// TestLatePointsWaitForTheirRollups: retention drops no points whose rollups lack others that came late,
+// however long ago all have expired, before compaction had its chance.
 func TestLatePointsWaitForTheirRollups(t *testing.T) {
 	p := policiesOf(t, someSchemas, someAggregations)
 	s := newSetup(t, func(o *EngineOptions) {

@@ -307,9 +307,9 @@ func sortedSteps(all map[int64]*blockWriter) []int64 {
 const rollupGrace = 7 * 24 * time.Hour
 
 // Expired reports whether a block may be dropped: all of its rows have expired, as far as its record tells,
-// and the rollups of it were made. It waits for them, and for a merge with rows that came late: until a run has
-// ended a week after the last of these rows has expired or come. That nothing was made of them by then must
-// have a reason, such as a block that is damaged.
+// and the rollups of it were made. It waits for them, and for a merge with rows that came late: until a run
+// has ended a week after the last of these rows has expired or come. That nothing was made of them by then
+// has a reason, such as a block that is damaged.
 // Rollups that are alone have the time that their rules give them.
 func (c *Compactor) Expired(r *retention.Rules, b *catalog.Block, now int64) bool {
 	rules := c.rollups()

@@ -28,8 +28,8 @@ type Options struct {
 	// no bound.
 	Pool     *model.QueryPool
 	MaxBytes int64
-	// Rollups says that names count of which only rollups are left.
-	Rollups bool
+	// Rollups reports whether names count of which only rollups are left; nil: they do not.
+	Rollups func() bool
 
 	Registerer prometheus.Registerer
 }
@@ -55,7 +55,7 @@ func New(o Options) *Finder {
 // request asks for the names of a query.
 func (f *Finder) request(q *Query) *model.Request {
 	r := q.request()
-	if f.o.Rollups {
+	if f.o.Rollups != nil && f.o.Rollups() {
 		r.Rollup = &model.RollupRequest{}
 	}
 	return r
