@@ -457,7 +457,7 @@ func TestLabelLists(t *testing.T) {
 		if !maps.Equal(got, want) {
 			t.Fatalf("values %v, want %v", got, want)
 		}
-		if len(got) > 0 && held < cursorBytes || pool.Used() != 0 {
+		if len(got) > 0 && held < openBytes || pool.Used() != 0 {
 			t.Fatalf("%d bytes are charged while labels are listed, %d afterwards", held, pool.Used())
 		}
 		names := make(map[string]bool)

@@ -134,7 +134,7 @@ func (a *Archive) estimate(ctx context.Context, b *catalog.Block, req *model.Req
 			_ = e.Close() // giving back does not fail
 		}
 	}()
-	if err := e.hold(cursorBytes); err != nil {
+	if err := e.hold(cursorCharge(b)); err != nil {
 		return nil, err
 	}
 	if e.from, err = a.openBlock(ctx, b, req, l); err != nil {

@@ -3,6 +3,7 @@ package archive
 import (
 	"context"
 	"errors"
+	"runtime"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -24,7 +25,7 @@ func TestCharges(t *testing.T) {
 			}
 			r.close()
 			if n := r.Meta().Tenant("a"); n != nil && n.Samples > 0 {
-				held += cursorBytes + r.FooterBytes() + 4*int64(n.Series)
+				held += cursorCharge(&blocks[i]) + r.FooterBytes() + 4*int64(n.Series)
 			}
 		}
 		pool := &model.QueryPool{MaxBytes: 1 << 40}
@@ -57,7 +58,7 @@ func TestCharges(t *testing.T) {
 		if pool.Used() != 0 {
 			t.Fatalf("%d bytes are held after a refusal", pool.Used())
 		}
-		pool.MaxBytes = rapid.Int64Range(0, cursorBytes).Draw(t, "room for labels")
+		pool.MaxBytes = rapid.Int64Range(0, openBytes).Draw(t, "room for labels")
 		if err := a.LabelNames(ctx, req, func([]byte) error { return nil }); !errors.Is(err, model.ErrLimit) && !errors.Is(err, model.ErrTransient) || pool.Used() != 0 {
 			t.Fatalf("label names in %d bytes: %v, %d held", pool.MaxBytes, err, pool.Used())
 		}
@@ -70,4 +71,90 @@ func TestCharges(t *testing.T) {
 			t.Fatalf("a bucket that is gone: %v, %d held", err, pool.Used())
 		}
 	})
+}
+
+// TestManySmallBlocks: what ingesters ship every few seconds is many small blocks until it is merged. A query
+// over hundreds of them has room in the default of query.max-bytes, and charges no less than it holds.
+func TestManySmallBlocks(t *testing.T) {
+	const blocks, series, defaultMaxBytes = 800, 12, 64 << 20
+	w := &world{objects: make(map[string][]byte)}
+	lines := map[string][]line{}
+	for i := range series {
+		lines[string(model.LabelsOf("app", "web", "pod", nameOf(i)))] = nil
+	}
+	for i := range int64(blocks) {
+		w.addMany(t, series, 10*i, 10*i+5)
+		for l := range lines {
+			lines[l] = []line{{10 * i, "a line with some words", ""}, {10*i + 5, "another line with further words", ""}}
+		}
+		w.addText(t, lines)
+	}
+	a := New(Options{Catalog: w, Bucket: w, Pages: newCache(), Seed: seed, Gap: 512 << 10})
+	pool := &model.QueryPool{MaxBytes: 1 << 40}
+	bounded := func(req *model.Request) *model.Request {
+		req.Quota.Pool, req.Quota.MaxBytes = pool, defaultMaxBytes
+		return req
+	}
+	heap := func() int64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapInuse + m.StackInuse)
+	}
+	for range 2 { // the second finds all pages in memory, which hold what the cursors of the first had decoded
+		before := heap()
+		cs, err := a.Select(t.Context(), bounded(request("a", model.Always())))
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows := 0
+		for _, c := range cs {
+			var read model.Rows
+			for c.Next(t.Context()) {
+				if err := c.AppendRows(t.Context(), &read); err != nil {
+					t.Fatal(err)
+				}
+			}
+			rows += read.Len()
+			if c.Err() != nil {
+				t.Fatal(c.Err())
+			}
+		}
+		held := heap() - before
+		if rows != blocks*series*2 || held > pool.Used() {
+			t.Errorf("%d rows of %d blocks of about %d bytes: %d bytes are held, and %d are charged", rows, blocks, w.blocks[0].Bytes, held, pool.Used())
+		}
+		t.Logf("blocks of %d bytes: a cursor holds %d bytes, and charges %d", w.blocks[0].Bytes, held/blocks, pool.Used()/blocks)
+		for _, c := range cs {
+			if err := c.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if pool.Used() != 0 {
+		t.Errorf("%d bytes stay charged", pool.Used())
+	}
+	got, err := collectText(a, bounded(textRequest(model.Always())))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for l, x := range got {
+		if len(x) != 2*blocks {
+			t.Errorf("%d lines of %q", len(x), l)
+		}
+	}
+	for _, signal := range []model.Signal{model.Metrics, model.Logs} {
+		req := bounded(request("a", model.Always()))
+		req.Signal = signal
+		if err := a.LabelNames(t.Context(), req, func([]byte) error { return nil }); err != nil {
+			t.Error(err)
+		}
+		req.Cost.Bill = new(model.Bill)
+		if err := a.Bill(t.Context(), req); err != nil {
+			t.Error(err)
+		}
+	}
+	if len(got) != series {
+		t.Errorf("%d series of lines", len(got))
+	}
 }

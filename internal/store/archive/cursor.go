@@ -36,8 +36,21 @@ type cursor struct {
 	err     error
 }
 
-// cursorBytes is the approximate memory of an open cursor: one decoded page each of keys, labels and rows.
-const cursorBytes = 1 << 20
+// cursorBytes is the approximate memory of an open cursor over a large block: one decoded page each of keys,
+// labels and rows. All pages of a small block together are smaller. Blocks that are shipped every few seconds
+// are small, and a query opens hundreds of them before they are merged.
+const (
+	cursorBytes = 1 << 20
+	// openBytes is what an open block takes besides its pages.
+	openBytes = 24 << 10
+	// A page takes at most about so many times its stored size once it is decoded.
+	decodedBytes = 16
+)
+
+// cursorCharge returns the approximate memory of an open cursor over a block.
+func cursorCharge(b *catalog.Block) int64 {
+	return min(cursorBytes, openBytes+decodedBytes*min(b.Bytes, cursorBytes))
+}
 
 // open returns a cursor over a block, or nil if the block has nothing that the request wants. It starts to
 // prefetch the pages of the cursor.
@@ -48,7 +61,7 @@ func (a *Archive) open(ctx context.Context, b *catalog.Block, req *model.Request
 			_ = c.Close() // giving back does not fail
 		}
 	}()
-	if err := c.hold(cursorBytes); err != nil {
+	if err := c.hold(cursorCharge(b)); err != nil {
 		return nil, err
 	}
 	if c.from, err = a.openBlock(ctx, b, req, l); err != nil {

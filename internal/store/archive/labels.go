@@ -106,7 +106,7 @@ func (a *Archive) startListing(ctx context.Context, b *catalog.Block, req *model
 
 // open opens the block, and sets block or err.
 func (ls *listing) open(ctx context.Context, a *Archive, req *model.Request, fetch func(*part.Reader) error, l lanes) {
-	if ls.err = ls.charge(cursorBytes); ls.err != nil {
+	if ls.err = ls.charge(cursorCharge(ls.of)); ls.err != nil {
 		return
 	}
 	if ls.block, ls.err = a.openBlock(ctx, ls.of, req, l); ls.err != nil {
