@@ -148,11 +148,12 @@ type Engine struct {
 	// started is set once the journal is replayed and may be truncated.
 	started atomic.Bool
 	// readOnly says why writes are refused until the journal has started; nil once it has.
-	readOnly  atomic.Pointer[model.LimitError]
-	lost      *lost
-	deletions *deletions.Deletions // nil: the head has them
-	families  *families.Reader     // nil: the head has the descriptions of metric families
-	changes   *changes.Log         // of what responses depend on
+	readOnly atomic.Pointer[model.LimitError]
+	lost     *lost
+	lostTopics func() []catalog.GivenUp // that the catalogue does not have yet; nil: none
+	deletions  *deletions.Deletions     // nil: the head has them
+	families   *families.Reader         // nil: the head has the descriptions of metric families
+	changes    *changes.Log             // of what responses depend on
 	// resultChanges are those that kept results depend on.
 	resultChanges results.Changes
 	// deleting is held while a deletion is recorded.
@@ -292,7 +293,7 @@ func (e *Engine) openSources(seed model.KeySeed, split budget, recent func(*ram.
 	e.querier = read.New(read.Options{
 		Asked:   e.asked,
 		Sources: e.sources(seed, unshipped),
-		Horizon: e.horizon, Warn: e.lost.warn, Now: e.o.Now, Registerer: e.o.Registerer,
+		Horizon: e.horizon, Warn: e.warn, Now: e.o.Now, Registerer: e.o.Registerer,
 	})
 	kept := e.o.Results
 	kept.MaxBytes = split.results

@@ -76,6 +76,7 @@ func openQuery(ctx context.Context, n *node) (_ role, err error) {
 	}); err != nil {
 		return nil, err
 	}
+	e.lostTopics = q.progress.Lost
 	e.deletions = deletions.New(deletions.Options{
 		Connection: n.config.Kafka.Connection(), Epoch: q.progress.Writes, GivenUp: q.progress.GivenUp, Bucket: n.bucket, Catalog: e.catalog, Filters: lineFilter, Most: q.c.Head.Deletion.Deletions, Registerer: n.registry,
 	})

@@ -100,7 +100,7 @@ func (p *Partition) giveUp(ctx context.Context, epoch uint64, partition int32) e
 	}
 	s := ship.New(ship.Options{Catalog: p.o.Catalog, Life: p.o.Life})
 	s.Resume(at)
-	err := s.Close(ctx, at.Node, epoch, at.To)
+	err := s.Close(ctx, at.Node, epoch, at.To, topics.Lost(&at.Coverage))
 	if errors.Is(err, catalog.ErrStale) { // another process has closed it, or has shipped just now
 		return fmt.Errorf("partition %d of epoch %d, which was given up: %w: %w", partition, epoch, model.ErrTransient, err)
 	}

@@ -396,6 +396,9 @@ func TestGivenUpOverOpen(t *testing.T) {
 	if !c.Covered(topics.Node(0), 2).Closed {
 		t.Error("a partition that was given up is not closed")
 	}
+	if all := c.GivenUp(); len(all) != 1 || all[0].Skip != topics.Lost(&catalog.Coverage{Node: topics.Node(0), Epoch: 2}) {
+		t.Errorf("the bucket says that these are given up: %+v", all)
+	}
 	p := r.open(options(c, 1))
 	if err := p.Run(t.Context()); !errors.Is(err, ErrClosed) {
 		t.Fatal(err)

@@ -102,6 +102,8 @@ type Partition struct {
 	short    time.Time // since when brokers say less than the end; zero: they do not
 
 	leaders leaders
+	// appended is when brokers took the records.
+	appended appended
 
 	// overtaken ends, with the reason, when another life has shipped the partition.
 	overtaken context.Context
@@ -166,7 +168,7 @@ func Open(ctx context.Context, o Options) (_ *Partition, err error) {
 	// Nothing before its begin belongs to Shale, so it counts as covered.
 	begin := max(shipped.To, uint64(last.Begins[o.Partition]))
 	p.overtaken, p.overtake = context.WithCancelCause(context.Background())
-	p.shipper = ship.New(ship.Options{FS: o.Head.FS, Bucket: o.Bucket, Catalog: o.Catalog, InBucket: true, Life: o.Life, Stale: p.overtake, Leaders: p.leaders.of})
+	p.shipper = ship.New(ship.Options{FS: o.Head.FS, Bucket: o.Bucket, Catalog: o.Catalog, InBucket: true, Life: o.Life, Stale: p.overtake, Leaders: p.leaders.of, Appended: p.appended.of})
 	p.shipper.Resume(shipped)
 	p.gate = &gate{to: p.shipper}
 	p.gate.follows.Store(o.Ships != ShipsAlways)
@@ -396,6 +398,7 @@ func (p *Partition) read(ctx context.Context) error {
 func (p *Partition) readSome(ctx context.Context) error {
 	err := p.reader.Read(ctx, func(r *kafka.Record) error {
 		p.leaders.note(topics.Sequence(r.Offset), r.LeaderEpoch)
+		p.appended.note(topics.Sequence(r.Offset), r.Appended)
 		return p.apply(ctx, r)
 	})
 	p.next.Store(p.reader.Next())

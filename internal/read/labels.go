@@ -56,6 +56,7 @@ func (q *Querier) union(ctx context.Context, req *model.Request, limit int,
 			return nil, false, fmt.Errorf("labels: %w", err)
 		}
 	}
+	q.o.Warn(&r)
 	return set.finish()
 }
 
@@ -93,6 +94,7 @@ func (q *Querier) Labels(ctx context.Context, req *model.Request) (map[string][]
 			return nil, fmt.Errorf("labels: %w", err)
 		}
 	}
+	q.o.Warn(&r)
 	all := make(map[string][]string, len(sets))
 	for name, set := range sets {
 		if all[name], _, err = set.finish(); err != nil {

@@ -44,5 +44,6 @@ func (q *Querier) Names(ctx context.Context, req *model.Request) (sets []model.N
 		}
 		sets = append(sets, more...)
 	}
+	q.o.Warn(&r)
 	return sets, release, nil
 }

@@ -20,7 +20,8 @@ type Options struct {
 	// Horizon returns the time before which rows of a tenant and a signal are hidden, and what hides more of
 	// some of its series; nil: nothing is hidden.
 	Horizon func(tenant string, s model.Signal, now int64) (oldest int64, h *model.Horizon)
-	// Warn adds to the cost of a request what the sources lack of its range; nil: nothing.
+	// Warn adds to the cost of a request what the sources lack of its range; nil: nothing. It is called after
+	// the sources: what they have gone past is known then.
 	Warn func(*model.Request)
 	// Asked is told what queries ask for of metrics; nil: nothing.
 	Asked Asked
@@ -97,6 +98,7 @@ func (q *Querier) selectSeries(ctx context.Context, req *model.Request) (*Series
 			return nil, errors.Join(fmt.Errorf("select: %w", err), closeAll(cursors))
 		}
 	}
+	q.o.Warn(&r)
 	return newSeriesSet(&r, cursors, q.metrics), nil
 }
 
@@ -122,7 +124,6 @@ func (q *Querier) bound(req *model.Request) (model.Request, bool) {
 	if r.Range.Min = max(r.Range.Min, oldest); h.MayHide(r.Range.Min) {
 		r.Horizon = h
 	}
-	q.o.Warn(&r)
 	return r, r.Range.Min <= r.Range.Max
 }
 
@@ -166,6 +167,7 @@ func (q *Querier) Kept(req *model.Request) error {
 			k.Kept(&r)
 		}
 	}
+	q.o.Warn(&r)
 	return q.takeRange(&r)
 }
 

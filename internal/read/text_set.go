@@ -47,6 +47,7 @@ func (q *Querier) SelectText(ctx context.Context, req *model.Request) (*TextSet,
 			return nil, errors.Join(fmt.Errorf("select: %w", err), s.Close())
 		}
 	}
+	q.o.Warn(s.req)
 	return s, nil
 }
 

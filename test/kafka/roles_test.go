@@ -353,9 +353,65 @@ func testAcceptLoss(t *testing.T, broker *Broker) {
 	accept(1, "one is given up at a time", fmt.Sprintf("0:%d-%d", poison, poison+1))
 	accept(0, "are given up", fmt.Sprintf("0:%d", poison))
 	ingester.waitFor("the way on", func(status int, _ string) bool { return status == http.StatusOK })
+	lost := []string{fmt.Sprintf("partition 0 of epoch 1, offsets %d to %d were given up", shipped, end-1), fmt.Sprintf("partition 0 of epoch 1, offsets %[1]d to %[1]d were given up", poison)}
+	query := c.process(t, "query", "--ingesters", ingester.addr)
+	query.start()
+	checkLossIsSaid(t, query, lost)
+	query.stop()
+	query.start()
+	checkLossIsSaid(t, query, lost)
+	query.stop()
 	gateway.stop()
 	ingester.stop()
+	all := newProcess(t, "--bucket", c.bucket)
+	all.start()
+	checkLossIsSaid(t, all, lost)
+	all.stop()
 	compareWithServer(t, c.bucket, begin, rounds, series)
+}
+
+// checkLossIsSaid asks each dialect for times that a loss may have had rows of, and for later ones.
+func checkLossIsSaid(t *testing.T, p *process, lost []string) {
+	t.Helper()
+	said := func(path string) string {
+		t.Helper()
+		resp, err := http.Get("http://" + p.addr + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		if err != nil || resp.StatusCode != http.StatusOK {
+			t.Fatalf("%s: %s %v: %s", path, resp.Status, err, body)
+		}
+		header := strings.Join(resp.Header.Values("Shale-Warning"), "\n")
+		var answer struct{ Warnings []string }
+		if json.Unmarshal(body, &answer) == nil && len(answer.Warnings) > 0 {
+			return header + "\n" + strings.Join(answer.Warnings, "\n")
+		}
+		return header
+	}
+	for _, path := range []string{
+		"/api/v1/query?query=probe", "/api/v1/query_range?query=sum(probe)&step=60&start=%d&end=%d", "/api/v1/series?match[]=probe", "/api/v1/labels",
+		"/loki/api/v1/query_range?query=%%7Bapp=%%22probe%%22%%7D&start=%d&end=%d", "/loki/api/v1/query_range?query=sum(count_over_time(%%7Bapp=%%22probe%%22%%7D[1m]))&step=60&start=%d&end=%d",
+		"/loki/api/v1/labels", "/render?target=probe&format=json&from=%d&until=%d", "/metrics/find?query=*",
+	} {
+		now := time.Now().Unix()
+		asked := strings.ReplaceAll(path, "%%", "%")
+		if strings.Contains(path, "%d") {
+			asked = fmt.Sprintf(path, now-3600, now)
+			later := fmt.Sprintf(path, now+3*3600, now+4*3600)
+			if text := said(later); strings.Contains(text, "given up") {
+				t.Errorf("%s, of later times, says: %s", later, text)
+			}
+		}
+		text := said(asked)
+		for _, l := range lost {
+			if !strings.Contains(text, l) {
+				t.Errorf("%s does not say %q: %q", asked, l, text)
+			}
+		}
+	}
 }
 
 // endOf returns the offset after the last record of a topic with one partition.

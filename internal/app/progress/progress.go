@@ -165,6 +165,25 @@ func givenUp(all []topics.Epoch, epoch uint64) bool {
 	return epoch > 0 && epoch < uint64(len(all)) && all[epoch].BeforeLost
 }
 
+// Lost returns what an operator has given up with the topics of earlier epochs, as long as no ingester has
+// recorded that.
+func (l *Log) Lost() (lost []catalog.GivenUp) {
+	l.mu.Lock()
+	all := l.epochs
+	l.mu.Unlock()
+	for i := range all {
+		if !givenUp(all, all[i].Number) {
+			continue
+		}
+		for p := range all[i].Partitions {
+			if at := l.o.Catalog.Covered(topics.Node(p), all[i].Number); !at.Closed {
+				lost = append(lost, catalog.GivenUp{Skip: topics.Lost(&at), After: at.Appended, Before: all[i+1].Begun})
+			}
+		}
+	}
+	return lost
+}
+
 // open returns the epochs whose partitions may have rows that the bucket has not.
 func (l *Log) open() []topics.Epoch {
 	l.mu.Lock()

@@ -80,6 +80,17 @@ func TestJournals(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if lost := r.log.Lost(); len(lost) != 1 || lost[0].Skip != topics.Lost(&catalog.Coverage{Node: topics.Node(0), Epoch: 2}) {
+		t.Errorf("these are lost: %+v", lost)
+	}
+	gone := topics.Lost(&catalog.Coverage{Node: topics.Node(0), Epoch: 2})
+	s = catalog.Ship{Covered: []catalog.Coverage{{Node: topics.Node(0), Epoch: 2, From: 1, To: 0, Closed: true}}, Skipped: []catalog.Skip{gone}}
+	if _, err := r.log.o.Catalog.Ship(t.Context(), s, nil); err != nil {
+		t.Fatal(err)
+	}
+	if lost, recorded := r.log.Lost(), r.log.o.Catalog.GivenUp(); len(lost) > 0 || len(recorded) != 1 || recorded[0].Skip != gone {
+		t.Errorf("once it is recorded, these are lost: %+v, and these recorded: %+v", lost, recorded)
+	}
 	var closed []bool
 	for _, x := range all {
 		closed = append(closed, x.Closed)

@@ -74,6 +74,8 @@ type Catalog struct {
 	lastShip, maxOrder, maxGeneration uint64
 	// covered holds the ship that covers each journal last.
 	covered map[journal]*commit
+	// givenUp is replaced, never changed.
+	givenUp atomic.Pointer[[]GivenUp]
 	listed  int64 // when the last listing of the records began; 0: never
 	// uploading holds the blocks whose objects this process is writing, gone the hidden blocks whose objects
 	// it has deleted.
@@ -141,6 +143,7 @@ func Open(ctx context.Context, b bucket.Bucket, o Options) (*Catalog, error) {
 		claims: map[string]map[string]time.Time{}, strays: map[string]Block{}, lost: map[string]bool{}, damaged: map[string]bool{}, copied: map[string]bool{},
 		names: map[string]string{}, covered: map[journal]*commit{}, boot: nonce(), commits: model.NewTurn(),
 	}
+	c.givenUp.Store(new([]GivenUp))
 	c.metrics = newMetrics(o.Registerer, c)
 	c.publish()
 	if err := c.Refresh(ctx); err != nil {

@@ -1,6 +1,9 @@
 package catalog
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // Coverage says up to which batch a ship has taken the rows of a journal to the bucket.
 type Coverage struct {
@@ -23,8 +26,44 @@ type Coverage struct {
 type Skip struct {
 	Node     string
 	Epoch    uint64
-	From, To uint64
+	From, To uint64 // To is ToEnd if all is given up that the journal had
 	Why      string
+}
+
+// ToEnd is the To of a [Skip] of all that a journal had. How much that was is not known.
+const ToEnd = maxNumber
+
+// GivenUp is a Skip with what is known of the times at which its batches were appended, in Unix nanoseconds.
+type GivenUp struct {
+	Skip
+	// After is the [Coverage.Appended] of the ship that has the Skip. 0: unknown.
+	After int64
+	// Before is when the Skip was decided.
+	Before int64
+}
+
+// GivenUp returns all that operators have decided to do without, in the order of the decisions. Records of
+// ships that have a Skip stay, and it is here before [Catalog.Covered] passes it. It must not be changed.
+func (c *Catalog) GivenUp() []GivenUp { return *c.givenUp.Load() }
+
+// noteSkips adds what a record gives up, or takes it away. mu must be held.
+func (c *Catalog) noteSkips(r *commit, known bool) {
+	if len(r.skipped) == 0 {
+		return
+	}
+	all := slices.DeleteFunc(slices.Clone(*c.givenUp.Load()), func(g GivenUp) bool { return slices.Contains(r.skipped, g.Skip) })
+	for _, s := range r.skipped {
+		if !known {
+			break
+		}
+		g := GivenUp{Skip: s, Before: r.committed}
+		if v := r.coverage(journal{s.Node, s.Epoch}); v != nil {
+			g.After = v.Appended
+		}
+		all = append(all, g)
+	}
+	slices.SortStableFunc(all, func(a, b GivenUp) int { return cmp.Compare(a.Before, b.Before) })
+	c.givenUp.Store(&all)
 }
 
 // journal names the journal of a node.
@@ -85,6 +124,7 @@ func (r *commit) coverage(j journal) *Coverage {
 // addCoverage notes which ship covers a journal last. mu must be held.
 func (c *Catalog) addCoverage(r *commit) {
 	c.lastShip = max(c.lastShip, r.ship)
+	c.noteSkips(r, true)
 	for i := range r.covered {
 		j := r.covered[i].journal()
 		if last := c.covered[j]; last == nil || last.ship <= r.ship {
@@ -95,6 +135,7 @@ func (c *Catalog) addCoverage(r *commit) {
 
 // forgetCoverage finds the ships that cover the journals of a forgotten one last. mu must be held.
 func (c *Catalog) forgetCoverage(r *commit) {
+	c.noteSkips(r, false)
 	for i := range r.covered {
 		j := r.covered[i].journal()
 		if c.covered[j] != r {

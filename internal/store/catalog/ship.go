@@ -267,13 +267,14 @@ const shipsKept = 24 * time.Hour
 // and a list for each ship would soon be most of the objects of the bucket.
 const shipsLeave = 6 * time.Hour
 
-// shipStays reports whether a record of a ship is needed although its blocks are gone. mu must be held.
+// shipStays reports whether a record of a ship is needed although its blocks are gone. What it gives up is
+// said in answers for as long as they may reach so far back, which is for retention to say. mu must be held.
 func (c *Catalog) shipStays(r *commit) bool {
 	if r.ship == 0 {
 		return false
 	}
 	now := c.now()
-	if r.ship == c.lastShip || now-now%int64(shipsLeave)-r.committed < int64(shipsKept) {
+	if len(r.skipped) > 0 || r.ship == c.lastShip || now-now%int64(shipsLeave)-r.committed < int64(shipsKept) {
 		return true
 	}
 	for i := range r.covered {

@@ -37,6 +37,9 @@ type Options struct {
 	// Leaders returns the number of the leader that had taken a record, as [catalog.Coverage] has it; nil: there
 	// are no leaders.
 	Leaders func(seq uint64) uint64
+	// Appended returns a time, in Unix nanoseconds, so that all batches that were appended before it have at most
+	// a sequence number; nil or 0: it is not known. It is for journals that are read InBucket.
+	Appended func(seq uint64) int64
 	// Stale is told once why a life ships no more; nil: it is not told.
 	Stale func(error)
 }
@@ -64,6 +67,9 @@ func New(o Options) *Shipper {
 	}
 	if o.Leaders == nil {
 		o.Leaders = func(uint64) uint64 { return 0 }
+	}
+	if o.Appended == nil {
+		o.Appended = func(uint64) int64 { return 0 }
 	}
 	if o.Stale == nil {
 		o.Stale = func(error) {}
@@ -112,10 +118,11 @@ func (s *Shipper) Ship(ctx context.Context, ship *head.Ship) error {
 	}
 	to, appended := max(at.To, ship.Covered), ship.Flushed
 	if s.o.InBucket {
-		appended = 0 // Flushed is the time of a flush, long after that of the batches if the head reads late
 		if ship.Rest {
 			to = at.To
 		}
+		// Flushed is the time of a flush, long after that of the batches if the head reads late.
+		appended = s.o.Appended(to)
 	}
 	next := catalog.Ship{
 		Covered: []catalog.Coverage{{Node: ship.Node, Epoch: ship.Epoch, From: at.To + 1, To: to, Appended: appended}},
@@ -197,15 +204,15 @@ func (s *Shipper) upload(ctx context.Context, id string, b *head.Block) error {
 	return nil
 }
 
-// Close records that no batch follows up to a sequence number, all of which are shipped. No later ship of the
-// journal is accepted.
-func (s *Shipper) Close(ctx context.Context, node string, epoch, to uint64) error {
+// Close records that no batch follows up to a sequence number, all of which are shipped but those that are
+// given up. No later ship of the journal is accepted.
+func (s *Shipper) Close(ctx context.Context, node string, epoch, to uint64, givenUp ...catalog.Skip) error {
 	at, stale := s.state()
 	if stale != nil || at.Closed {
 		return stale
 	}
 	reached, err := s.o.Catalog.Ship(ctx, catalog.Ship{
-		Covered: []catalog.Coverage{{Node: node, Epoch: epoch, From: at.To + 1, To: max(at.To, to), Closed: true}}, Life: s.o.Life, After: at.Ship,
+		Covered: []catalog.Coverage{{Node: node, Epoch: epoch, From: at.To + 1, To: max(at.To, to), Closed: true}}, Skipped: givenUp, Life: s.o.Life, After: at.Ship,
 	}, nil)
 	if errors.Is(err, catalog.ErrStale) && s.o.Life != "" {
 		s.set(at, err)
