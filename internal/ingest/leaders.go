@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/shaledb/shale/internal/store/catalog"
+	"github.com/shaledb/shale/internal/store/topics"
 )
 
 // leaders are those that have taken the records of a partition. With each ship, the bucket is told which one
@@ -47,6 +48,15 @@ func (l *leaders) of(seq uint64) uint64 {
 		}
 	}
 	return 0
+}
+
+// leaderFor returns the leader of a record as a ship names it: ships that programs of an earlier version must
+// read name none.
+func (p *Partition) leaderFor(seq uint64) uint64 {
+	if p.o.Version < topics.VersionLeaders {
+		return 0
+	}
+	return p.leaders.of(seq)
 }
 
 // leaderOf returns the leader that had taken the last record before those that a partition begins with; nil:

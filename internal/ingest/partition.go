@@ -54,6 +54,8 @@ type Options struct {
 	// Ahead makes Open read labels from the records that follow, up to the end of the partition: writers that
 	// were told of labels that are missing send them again.
 	Ahead bool
+	// Version is what others can read of what this process writes, as [topics] counts it; 0: the newest.
+	Version int
 	// ShipEvery is how often all rows go to the bucket (10 min): what a lost disk makes the next owner read.
 	ShipEvery time.Duration
 	// ShipFirst makes Run ship as soon as the end is reached. Whoever had the partition before sees then that
@@ -119,6 +121,9 @@ func (o *Options) setDefaults() {
 	if o.ShipEvery <= 0 {
 		o.ShipEvery = 10 * time.Minute
 	}
+	if o.Version == 0 {
+		o.Version = topics.Newest
+	}
 	if o.LabelRefresh <= 0 {
 		o.LabelRefresh = time.Hour
 	}
@@ -168,7 +173,7 @@ func Open(ctx context.Context, o Options) (_ *Partition, err error) {
 	// Nothing before its begin belongs to Shale, so it counts as covered.
 	begin := max(shipped.To, uint64(last.Begins[o.Partition]))
 	p.overtaken, p.overtake = context.WithCancelCause(context.Background())
-	p.shipper = ship.New(ship.Options{FS: o.Head.FS, Bucket: o.Bucket, Catalog: o.Catalog, InBucket: true, Life: o.Life, Stale: p.overtake, Leaders: p.leaders.of, Appended: p.appended.of})
+	p.shipper = ship.New(ship.Options{FS: o.Head.FS, Bucket: o.Bucket, Catalog: o.Catalog, InBucket: true, Life: o.Life, Stale: p.overtake, Leaders: p.leaderFor, Appended: p.appended.of})
 	p.shipper.Resume(shipped)
 	p.gate = &gate{to: p.shipper}
 	p.gate.follows.Store(o.Ships != ShipsAlways)

@@ -33,6 +33,8 @@ type Options struct {
 	Bucket  bucket.Bucket
 	Catalog *catalog.Catalog
 	Filters deletion.Compiler
+	// Version is what others can read of what this process writes, as [topics] counts it; 0: the newest.
+	Version int
 	// Most is the limit of deletions of a tenant that are not carried out yet; 0: nothing can be deleted.
 	Most       int
 	Registerer prometheus.Registerer
@@ -55,6 +57,9 @@ type Deletions struct {
 
 // New returns Deletions.
 func New(o Options) *Deletions {
+	if o.Version == 0 {
+		o.Version = topics.Newest
+	}
 	if o.Settle <= 0 {
 		o.Settle = time.Second
 	}
@@ -94,6 +99,9 @@ func (d *Deletions) Delete(ctx context.Context, x deletion.Deletion) (request st
 // commit makes a deletion. Other processes do not know it yet.
 func (d *Deletions) commit(ctx context.Context, x deletion.Deletion) error {
 	if err := x.Compile(d.o.Filters); err != nil {
+		return err
+	}
+	if err := topics.NeedVersion(d.o.Version, topics.VersionDeletions, "a deletion"); err != nil {
 		return err
 	}
 	c, err := x.Control()

@@ -12,6 +12,7 @@ import (
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/store/catalog"
 	"github.com/shaledb/shale/internal/store/deletion"
+	"github.com/shaledb/shale/internal/store/topics"
 )
 
 // TestLook: a query looks for deletions of other processes once what it knows is older than Settle, by either
@@ -72,5 +73,26 @@ func TestGiveUp(t *testing.T) {
 	}
 	if _, err := d.Hiding(ctx, "a", model.Metrics); !errors.Is(err, context.Canceled) {
 		t.Errorf("a query: %v", err)
+	}
+}
+
+// TestDeletionNeedsVersion: while programs run that do not know orders to delete, none is written.
+func TestDeletionNeedsVersion(t *testing.T) {
+	asked := errors.New("which topic takes writes")
+	x := deletion.Deletion{Signal: model.Metrics, Tenant: "a", Range: model.Always(), Matchers: []deletion.Matcher{{}}}
+	b, err := bucketfs.New(vfs.NewMem(), "bucket")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := catalog.Open(t.Context(), b, catalog.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for v := topics.VersionRows; v <= topics.Newest; v++ {
+		d := New(Options{Version: v, Catalog: c, Most: 1, Epoch: func(context.Context) (*topics.Epoch, error) { return nil, asked }})
+		_, err := d.Delete(t.Context(), x)
+		if older := v < topics.VersionDeletions; older && !errors.Is(err, model.ErrInvalid) || !older && !errors.Is(err, asked) {
+			t.Errorf("journal-version %d: %v", v, err)
+		}
 	}
 }

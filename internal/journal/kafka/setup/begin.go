@@ -19,6 +19,9 @@ func (p *place) begin(ctx context.Context, r *report, next topics.Epoch) error {
 	}
 	last := topics.Latest(p.epochs)
 	if last != nil && !next.BeforeLost {
+		if err := topics.NeedVersion(p.version, topics.VersionLeaders, "a topic that follows another one"); err != nil {
+			return err
+		}
 		if err := p.whole(ctx, last); err != nil {
 			return err
 		}

@@ -58,6 +58,7 @@ type place struct {
 	epochs     []topics.Epoch
 	stdout     io.Writer
 	json       bool
+	version    int // of what processes can read
 }
 
 // open reads the settings and the epochs of the bucket.
@@ -90,7 +91,7 @@ func (f *flags) open(ctx context.Context, k *kong.Context, environ []string, std
 	if err != nil {
 		return nil, err
 	}
-	p := &place{connection: c.Kafka.Connection(), topic: c.Kafka.Topic, bucket: b, stdout: stdout, json: f.JSON}
+	p := &place{connection: c.Kafka.Connection(), topic: c.Kafka.Topic, bucket: b, stdout: stdout, json: f.JSON, version: c.Kafka.Version}
 	p.epochs, err = topics.List(ctx, b)
 	return p, err
 }
