@@ -150,12 +150,14 @@ type Engine struct {
 	// readOnly says why writes are refused until the journal has started; nil once it has.
 	readOnly atomic.Pointer[model.LimitError]
 	lost     *lost
+	// settled says until when no other process holds rows of a range that the bucket has not; nil: none does.
+	settled    func(ctx context.Context, tenants []string, s model.Signal, r model.TimeRange) (until int64, ok bool)
 	lostTopics func() []catalog.GivenUp // that the catalogue does not have yet; nil: none
 	deletions  *deletions.Deletions     // nil: the head has them
 	families   *families.Reader         // nil: the head has the descriptions of metric families
 	changes    *changes.Log             // of what responses depend on
 	// resultChanges are those that kept results depend on.
-	resultChanges results.Changes
+	resultChanges *results.Changes
 	// deleting is held while a deletion is recorded.
 	deleting sync.Mutex
 	retrying struct {
@@ -179,7 +181,7 @@ func OpenEngine(ctx context.Context, o EngineOptions) (_ *Engine, err error) {
 	if o.Disk == nil {
 		o.Disk = new(disk.Disk)
 	}
-	e := &Engine{o: o, changes: changes.New(o.Now)}
+	e := &Engine{o: o, changes: changes.New(o.Now), resultChanges: new(results.Changes)}
 	e.lost = newLost(&e.o)
 	changed := e.rulesChanged
 	o.Tenants.changed.Store(&changed)
@@ -200,7 +202,7 @@ func OpenEngine(ctx context.Context, o EngineOptions) (_ *Engine, err error) {
 		return nil, err
 	}
 	e.catalog, err = catalog.Open(ctx, o.Bucket, catalog.Options{
-		Now: o.Now, Memory: memory, Changed: e.changes.Whole, Changes: &e.resultChanges, Filters: lineFilter, Registerer: o.Registerer, Logger: o.Logger,
+		Now: o.Now, Memory: memory, Changed: e.changes.Whole, Changes: e.resultChanges, Filters: lineFilter, Registerer: o.Registerer, Logger: o.Logger,
 		Describe: func(ctx context.Context, id string, size int64) (catalog.Block, error) {
 			return compact.Describe(ctx, o.Bucket, id, size)
 		},
@@ -298,7 +300,7 @@ func (e *Engine) openSources(seed model.KeySeed, split budget, recent func(*ram.
 	kept := e.o.Results
 	kept.MaxBytes = split.results
 	e.results = results.New(results.Options{
-		Limits: kept, Changes: &e.resultChanges, Further: e.furtherLines, Horizon: e.querier.Horizon, Now: e.o.Now, Registerer: e.o.Registerer,
+		Limits: kept, Changes: e.resultChanges, Further: e.furtherRows, Horizon: e.querier.Horizon, Now: e.o.Now, Registerer: e.o.Registerer,
 	})
 	if e.o.Idle {
 		return nil
@@ -360,7 +362,7 @@ func (e *Engine) headOptions(seed model.KeySeed, split budget) head.Options {
 		},
 		Shipper: e.shipper, Deleter: deleter{e}, Filters: lineFilter,
 		Space: e.o.Disk, BucketApart: e.o.BucketApart, WindowBytes: e.o.Disk.Part(1 << 30),
-		LabelsLost: e.lost.labels, SetAside: e.setAside, Edited: e.changes.Lists, Changes: &e.resultChanges,
+		LabelsLost: e.lost.labels, SetAside: e.setAside, Edited: e.changes.Lists, Changes: e.resultChanges,
 		Now: e.o.Now, Registerer: e.o.Registerer, Logger: e.o.Logger,
 	}
 }

@@ -150,6 +150,17 @@ func (e *Engine) furtherChanged(tenant string, r model.TimeRange) {
 	e.changes.Rows(tenant, model.Logs, r) // last, since answers are made of results
 }
 
+// furtherRows says whether the changes of rows in a range are noted that other processes have or change, and
+// until when.
+func (e *Engine) furtherRows(ctx context.Context, tenants []string, s model.Signal, r model.TimeRange) (until int64, ok bool) {
+	until, ok = e.furtherLines(ctx, tenants, s, r)
+	if !ok || e.settled == nil {
+		return until, ok
+	}
+	r.Max = min(r.Max, until)
+	return e.settled(ctx, tenants, s, r)
+}
+
 // furtherLines says whether the changes of lines of another server in a range are noted, and until when.
 func (e *Engine) furtherLines(ctx context.Context, tenants []string, s model.Signal, r model.TimeRange) (until int64, ok bool) {
 	if s != model.Logs || e.further == nil {

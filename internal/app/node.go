@@ -18,6 +18,7 @@ import (
 	"github.com/shaledb/shale/internal/bucket/location"
 	"github.com/shaledb/shale/internal/config"
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/read/results"
 	"github.com/shaledb/shale/internal/store/catalog"
 	"github.com/shaledb/shale/internal/store/compact"
 	"github.com/shaledb/shale/internal/store/topics"
@@ -47,6 +48,8 @@ type node struct {
 	disk   *disk.Disk // bounds the data folder, if a role uses it
 	// blocks is the catalogue, once a role has asked for it.
 	blocks *catalog.Catalog
+	// rowChanges are those of the rows in the bucket, if a role queries them.
+	rowChanges results.Changes
 }
 
 // start checks the bucket and reads what it says about the installation.
@@ -124,7 +127,7 @@ func (n *node) useDisk() (err error) {
 func (n *node) catalogue(ctx context.Context) (_ *catalog.Catalog, err error) {
 	if n.blocks == nil {
 		n.blocks, err = catalog.Open(ctx, n.bucket, catalog.Options{
-			Filters: lineFilter, Registerer: n.registry, Logger: n.log,
+			Filters: lineFilter, Registerer: n.registry, Logger: n.log, Changes: &n.rowChanges, TellOwn: true,
 			Describe: func(ctx context.Context, id string, size int64) (catalog.Block, error) {
 				return compact.Describe(ctx, n.bucket, id, size)
 			},

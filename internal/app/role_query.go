@@ -60,13 +60,16 @@ func openQuery(ctx context.Context, n *node) (_ role, err error) {
 		}
 	}()
 	// Rows come to ingesters without a word to this process, so nothing says when an answer is no longer right.
-	q.c.Answers, q.c.Results.MaxBytes = "off", 0
+	// Results are kept of times that ingesters have no rows of: see settled.
+	q.c.Answers = "off"
 	o, err := q.options()
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{o: o, changes: changes.New(nil)}
+	e := &Engine{o: o, changes: changes.New(nil), resultChanges: &n.rowChanges}
 	q.engine = e
+	changed := e.rulesChanged
+	n.tenants.changed.Store(&changed)
 	e.lost = newLost(&e.o)
 	if e.catalog, err = n.catalogue(ctx); err != nil {
 		return nil, err
@@ -83,6 +86,10 @@ func openQuery(ctx context.Context, n *node) (_ role, err error) {
 	if q.remote, err = peers.Open(&q.c.Roles, q.progress, e.deletions.Hiding, n.registry); err != nil {
 		return nil, err
 	}
+	e.settled = (&settled{
+		holds: q.remote.Holds, shipEvery: n.config.Roles.ShipEvery, now: e.now, changes: e.resultChanges,
+		losses: func() int { return len(q.progress.Lost()) + len(e.catalog.GivenUp()) },
+	}).until
 	e.families = families.OpenReader(ctx, families.ReaderOptions{Bucket: n.bucket, Limits: q.c.Head.Metadata, Registerer: n.registry, Logger: n.log})
 	e.usage = openUsage(e)
 	err = e.openSources(n.seed, memoryOf(n.config), func(*ram.Cache) read.Source { return q.remote })

@@ -24,9 +24,9 @@ const (
 
 // Changes numbers the changes of rows that kept values depend on. It is safe for concurrent use.
 //
-// A reader first says up to which time its values depend on rows, then notes the generation, and then reads
-// rows. A writer makes rows visible first, and then looks at how far readers have gone. So whatever a reader
-// has not seen moves the generation that it has noted.
+// A reader first says up to which time its values depend on rows, then notes the number of the last change,
+// and then reads rows. A writer makes rows visible first, then takes a number, and then looks at how far
+// readers have gone. So what a reader has not seen has a greater number than it has noted.
 type Changes struct {
 	last    atomic.Uint64 // the number of the last change
 	adding  sync.Mutex    // of a tenant
@@ -144,6 +144,15 @@ func (x *changed) search(bucket int64) (int, bool) {
 	return slices.BinarySearchFunc(x.buckets, bucket, func(b changedBucket, bucket int64) int { return cmp.Compare(b.bucket, bucket) })
 }
 
+// forgetOldest makes the older half of the changes of ranges one of everything: what was evaluated since then
+// has them. Processes that others ship for note a range with each ship. mu must be held.
+func (x *changed) forgetOldest() {
+	slices.SortFunc(x.ranges, func(a, b changedRange) int { return cmp.Compare(a.number, b.number) })
+	half := len(x.ranges) / 2
+	x.all = max(x.all, x.ranges[half-1].number)
+	x.ranges = append(x.ranges[:0], x.ranges[half:]...)
+}
+
 // forget notes a change of everything. mu must be held.
 func (x *changed) forget(number uint64) {
 	x.all, x.ranges, x.buckets = number, nil, x.buckets[:0]
@@ -163,10 +172,9 @@ func (c *Changes) Range(s model.Signal, r model.TimeRange, has func(tenant strin
 		number := c.last.Add(1)
 		x.mu.Lock()
 		if len(x.ranges) == maxRanges {
-			x.forget(number)
-		} else {
-			x.ranges = append(x.ranges, changedRange{r, number})
+			x.forgetOldest()
 		}
+		x.ranges = append(x.ranges, changedRange{r, number})
 		x.mu.Unlock()
 	}
 }

@@ -15,11 +15,11 @@ type key struct {
 // begins again. Values of a query that is never repeated leave before others that are used.
 type entry struct {
 	key
-	value      any
-	bytes      int64
-	generation uint64
-	hidden     int    // how many horizons of retention have hidden rows of its times
-	query      uint64 // that has kept it
+	value  any
+	bytes  int64
+	seen   uint64 // the last change that the value has
+	hidden int    // how many horizons of retention have hidden rows of its times
+	query  uint64 // that has kept it
 
 	owner        *owner
 	used         bool

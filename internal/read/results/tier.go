@@ -74,7 +74,9 @@ type Run struct {
 	grid    grid
 	name    string
 	watched watched
-	query   uint64
+	// seen is the number of the last change that the evaluation sees.
+	seen  uint64
+	query uint64
 }
 
 // Piece is some consecutive steps of a run: those of one extent that has a value, or any number that have
@@ -91,9 +93,8 @@ type Piece struct {
 
 // candidate is an extent that may be kept.
 type candidate struct {
-	extent     int64
-	generation uint64
-	hidden     int
+	extent int64
+	hidden int
 }
 
 // Open begins an evaluation of a leaf. It returns nil if nothing can be kept of it: at one instant, or while
@@ -132,6 +133,7 @@ func (t *Tier) Open(ctx context.Context, l *Leaf, s Steps, query uint64) *Run {
 	if r.watched = t.o.Changes.watch(l.Tenants, l.Signal, edge); r.watched == nil {
 		return nil
 	}
+	r.seen = t.o.Changes.last.Load()
 	horizons := t.horizons(l)
 	t.store.mu.Lock()
 	for i := range r.Pieces {
@@ -172,7 +174,7 @@ func (r *Run) look(p *Piece, closed int64, horizons []int64) {
 	hidden, certain := hiddenBy(horizons, times)
 	if e := t.store.entries[key{r.name, extent}]; e != nil {
 		switch {
-		case e.generation != generation:
+		case e.seen < generation:
 			t.metrics.stale[staleRows].Inc()
 			t.store.drop(e)
 		case !certain || e.hidden != hidden:
@@ -191,7 +193,7 @@ func (r *Run) look(p *Piece, closed int64, horizons []int64) {
 	}
 	t.metrics.misses.Inc()
 	if certain && p.At == 0 && int64(p.To-p.From) == r.grid.size {
-		p.keep = []candidate{{extent, generation, hidden}}
+		p.keep = []candidate{{extent, hidden}}
 	}
 }
 
@@ -221,13 +223,13 @@ func (r *Run) Keep(p *Piece, cut func(from, to int) (value any, bytes int64)) {
 	for _, x := range p.keep {
 		times := r.grid.times(x.extent, r.leaf)
 		hidden, certain := hiddenBy(horizons, times)
-		if !certain || hidden != x.hidden || r.watched.generation(times) != x.generation {
+		if !certain || hidden != x.hidden || r.watched.generation(times) > r.seen {
 			t.metrics.refused[refusedMoved].Inc()
 			continue
 		}
 		from := int(x.extent*r.grid.size - r.grid.first)
 		value, bytes := cut(from, from+int(r.grid.size))
-		e := &entry{key: key{r.name, x.extent}, value: value, bytes: bytes, generation: x.generation, hidden: hidden, query: r.query}
+		e := &entry{key: key{r.name, x.extent}, value: value, bytes: bytes, seen: r.seen, hidden: hidden, query: r.query}
 		if !t.store.put(e, tenantsOf(r.leaf)) {
 			t.metrics.refused[refusedLarge].Inc()
 			r.Refuse()

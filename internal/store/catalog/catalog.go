@@ -35,6 +35,9 @@ type Options struct {
 	// Changes is told of rows that come or go in queries by what other processes commit, and by deletions.
 	// It may be nil.
 	Changes Changes
+	// TellOwn tells Changes also of what this process commits: its queries do not see rows before they are
+	// shipped, or not as its own.
+	TellOwn bool
 	// Filters compiles the filters of deletions. Nil: they hide nothing, see [del.Deletion.Compile].
 	Filters del.Compiler
 
@@ -51,6 +54,7 @@ type Catalog struct {
 	filters  del.Compiler
 	changed  func()
 	changes  Changes // may be nil
+	tellOwn  bool
 	now      func() int64
 	log      *slog.Logger
 	metrics  *metrics
@@ -138,7 +142,7 @@ func Open(ctx context.Context, b bucket.Bucket, o Options) (*Catalog, error) {
 		o.Changed = func() {}
 	}
 	c := &Catalog{
-		changed: o.Changed, changes: o.Changes, b: b, memory: o.Memory, describe: o.Describe, filters: o.Filters, now: o.Now, log: o.Logger, records: map[string]*commit{}, holder: map[string]*commit{}, doubled: map[string]bool{},
+		changed: o.Changed, changes: o.Changes, tellOwn: o.TellOwn, b: b, memory: o.Memory, describe: o.Describe, filters: o.Filters, now: o.Now, log: o.Logger, records: map[string]*commit{}, holder: map[string]*commit{}, doubled: map[string]bool{},
 		uploading: map[string]int{}, gone: map[string]bool{}, deleting: map[string]chan struct{}{}, markers: map[string][]string{},
 		claims: map[string]map[string]time.Time{}, strays: map[string]Block{}, lost: map[string]bool{}, damaged: map[string]bool{}, copied: map[string]bool{},
 		names: map[string]string{}, covered: map[journal]*commit{}, boot: nonce(), commits: model.NewTurn(),

@@ -13,7 +13,7 @@ type Changes interface {
 // be held.
 func (c *Catalog) tell(old, now *view) {
 	for i := range now.blocks {
-		if b := &now.blocks[i]; !old.ids[b.ID] && !c.holder[b.ID].ours {
+		if b := &now.blocks[i]; !old.ids[b.ID] && (c.tellOwn || !c.holder[b.ID].ours) {
 			c.changes.Range(b.Signal, b.Range, b.HasTenant)
 		}
 	}
@@ -27,7 +27,7 @@ func (c *Catalog) tell(old, now *view) {
 			hidden = map[string]bool{}
 			for _, r := range c.records {
 				for _, id := range r.replaces {
-					hidden[id] = hidden[id] || r.ours
+					hidden[id] = hidden[id] || r.ours && !c.tellOwn
 				}
 			}
 		}
