@@ -148,14 +148,12 @@ type Engine struct {
 	// started is set once the journal is replayed and may be truncated.
 	started atomic.Bool
 	// readOnly says why writes are refused until the journal has started; nil once it has.
-	readOnly atomic.Pointer[model.LimitError]
-	lost     *lost
-	// settled says until when no other process holds rows of a range that the bucket has not; nil: none does.
-	settled    func(ctx context.Context, tenants []string, s model.Signal, r model.TimeRange) (until int64, ok bool)
-	lostTopics func() []catalog.GivenUp // that the catalogue does not have yet; nil: none
-	deletions  *deletions.Deletions     // nil: the head has them
-	families   *families.Reader         // nil: the head has the descriptions of metric families
-	changes    *changes.Log             // of what responses depend on
+	readOnly  atomic.Pointer[model.LimitError]
+	lost      *lost
+	elsewhere elsewhere            // the zero value: nothing
+	deletions *deletions.Deletions // nil: the head has them
+	families  *families.Reader     // nil: the head has the descriptions of metric families
+	changes   *changes.Log         // of what responses depend on
 	// resultChanges are those that kept results depend on.
 	resultChanges *results.Changes
 	// deleting is held while a deletion is recorded.

@@ -2,7 +2,6 @@ package app
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -105,17 +104,4 @@ func TestGivenUpIsSaid(t *testing.T) {
 	}
 	restart()
 	said("after a collection", -time.Hour, -time.Minute, deleted, poison, "the result may lack rows: partition 1 of epoch 2, offsets from 0; partition 2 of epoch 2, offsets from 0 were given up: gone; they came before 2026-11-28T13:00:00Z")
-}
-
-// TestManyGivenUp: a warning stays short if a large topic is lost.
-func TestManyGivenUp(t *testing.T) {
-	var all []catalog.GivenUp
-	for n := range int32(topics.MaxPartitions) {
-		all = append(all, catalog.GivenUp{Skip: catalog.Skip{Node: topics.Node(n), Epoch: 1, From: 5, To: catalog.ToEnd, Why: "gone"}, Before: 1})
-	}
-	r := model.Request{Cost: new(model.Cost)}
-	warnOfGivenUp(&r, all, new(write.Limits))
-	if got := r.Cost.Warnings.All(); len(got) != 1 || len(got[0]) > 1000 || !strings.Contains(got[0], "partition 0 of epoch 1, offsets from 4") || !strings.Contains(got[0], "and 4080 more") {
-		t.Errorf("got %q", got)
-	}
 }

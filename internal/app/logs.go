@@ -153,12 +153,11 @@ func (e *Engine) furtherChanged(tenant string, r model.TimeRange) {
 // furtherRows says whether the changes of rows in a range are noted that other processes have or change, and
 // until when.
 func (e *Engine) furtherRows(ctx context.Context, tenants []string, s model.Signal, r model.TimeRange) (until int64, ok bool) {
-	until, ok = e.furtherLines(ctx, tenants, s, r)
-	if !ok || e.settled == nil {
-		return until, ok
+	if until, ok = e.furtherLines(ctx, tenants, s, r); ok && e.elsewhere.settled != nil {
+		r.Max = min(r.Max, until)
+		return e.elsewhere.settled(ctx, tenants, s, r)
 	}
-	r.Max = min(r.Max, until)
-	return e.settled(ctx, tenants, s, r)
+	return until, ok
 }
 
 // furtherLines says whether the changes of lines of another server in a range are noted, and until when.

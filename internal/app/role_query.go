@@ -79,17 +79,17 @@ func openQuery(ctx context.Context, n *node) (_ role, err error) {
 	}); err != nil {
 		return nil, err
 	}
-	e.lostTopics = q.progress.Lost
+	e.elsewhere.lost = q.progress.Lost
 	e.deletions = deletions.New(deletions.Options{
 		Connection: n.config.Kafka.Connection(), Epoch: q.progress.Writes, GivenUp: q.progress.GivenUp, Bucket: n.bucket, Catalog: e.catalog, Filters: lineFilter, Version: n.config.Kafka.Version, Most: q.c.Head.Deletion.Deletions, Registerer: n.registry,
 	})
 	if q.remote, err = peers.Open(&q.c.Roles, q.progress, e.deletions.Hiding, n.registry); err != nil {
 		return nil, err
 	}
-	e.settled = (&settled{
-		holds: q.remote.Holds, shipEvery: n.config.Roles.ShipEvery, now: e.now, changes: e.resultChanges,
-		losses: func() int { return len(q.progress.Lost()) + len(e.catalog.GivenUp()) },
-	}).until
+	e.elsewhere.settled = (&progress.Settled{
+		Holds: q.remote.Holds, ShipEvery: n.config.Roles.ShipEvery, Now: e.now, Changes: e.resultChanges,
+		Losses: func() int { return len(q.progress.Lost()) + len(e.catalog.GivenUp()) },
+	}).Until
 	e.families = families.OpenReader(ctx, families.ReaderOptions{Bucket: n.bucket, Limits: q.c.Head.Metadata, Registerer: n.registry, Logger: n.log})
 	e.usage = openUsage(e)
 	err = e.openSources(n.seed, memoryOf(n.config), func(*ram.Cache) read.Source { return q.remote })

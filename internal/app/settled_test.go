@@ -19,6 +19,7 @@ import (
 	"github.com/shaledb/shale/internal/api/peer"
 	"github.com/shaledb/shale/internal/app/deletions"
 	"github.com/shaledb/shale/internal/app/disk"
+	"github.com/shaledb/shale/internal/app/progress"
 	"github.com/shaledb/shale/internal/bucket"
 	bucketfs "github.com/shaledb/shale/internal/bucket/fs"
 	"github.com/shaledb/shale/internal/cache/ram"
@@ -41,9 +42,9 @@ import (
 
 var settledSeed = flag.Uint64("settled-seed", 0, "the one world of TestSettledResults to try; 0: some")
 
-// TestSettledResults is TestResults for a process with the role query: rows come to other processes, late too,
-// which ship them, die, and take partitions over; others merge and delete. The process learns of that when it
-// reads the catalogue, and now and then it does so late. Each answer with kept results must be as without.
+// TestSettledResults is TestResults for a process with the role query. Rows come to other processes, also
+// late ones. These ship them, die, and take partitions over; others merge and delete. The process learns of
+// that when it reads the catalogue, at times late. Each answer with kept results must be as without.
 func TestSettledResults(t *testing.T) {
 	seeds := []uint64{*settledSeed}
 	if *settledSeed == 0 {
@@ -202,9 +203,9 @@ func (w *rolesWorld) open() (err error) {
 	source := remote.New(remote.Options{
 		Peers: []string{w.server.Listener.Addr().String()}, Log: w, Deletions: e.deletions.Hiding, Refresh: []time.Duration{1, time.Hour}[w.r.IntN(2)], Registerer: registry,
 	})
-	e.settled = (&settled{
-		holds: source.Holds, shipEvery: 3 * time.Minute, now: e.now, changes: e.resultChanges, losses: func() int { return len(e.catalog.GivenUp()) },
-	}).until
+	e.elsewhere.settled = (&progress.Settled{
+		Holds: source.Holds, ShipEvery: 3 * time.Minute, Now: e.now, Changes: e.resultChanges, Losses: func() int { return len(e.catalog.GivenUp()) },
+	}).Until
 	e.usage = openUsage(e)
 	if err := e.openSources(w.seed, splitMemory(w.o.MemoryBytes), func(*ram.Cache) read.Source { return source }); err != nil {
 		return err

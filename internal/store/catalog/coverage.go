@@ -1,78 +1,25 @@
 package catalog
 
 import (
-	"cmp"
 	"slices"
+
+	"github.com/shaledb/shale/internal/store/catalog/entry"
 )
 
-// Coverage says up to which batch a ship has taken the rows of a journal to the bucket.
-type Coverage struct {
-	Node string
-	// Epoch names the journal by its start time.
-	Epoch uint64
-	// From and To bound the sequence numbers that a ship adds. From follows the To of the ship before, and is
-	// 1 in the first one. To is From-1 in a ship that adds none.
-	From, To uint64
-	// Appended is in Unix nanoseconds. All batches that were appended before it are covered. 0: unknown.
-	Appended int64
-	// Closed says that no batch will follow. Then no later ship of the journal is accepted.
-	Closed bool
-	// Leaders says which leader of a partition had taken the record To: its number, from 1. 0: unknown, or the
-	// journal has no leaders. Whoever goes on can ask whether that record is still there.
-	Leaders uint64
-}
-
-// Skip is a range of a journal that cannot be read, and that an operator has decided to do without.
-type Skip struct {
-	Node     string
-	Epoch    uint64
-	From, To uint64 // To is ToEnd if all is given up that the journal had
-	Why      string
-}
+// What ships say of journals.
+type (
+	Coverage = entry.Coverage
+	Skip     = entry.Skip
+	GivenUp  = entry.GivenUp
+	journal  = entry.Journal
+)
 
 // ToEnd is the To of a [Skip] of all that a journal had. How much that was is not known.
-const ToEnd = maxNumber
-
-// GivenUp is a Skip with what is known of the times at which its batches were appended, in Unix nanoseconds.
-type GivenUp struct {
-	Skip
-	// After is the [Coverage.Appended] of the ship that has the Skip. 0: unknown.
-	After int64
-	// Before is when the Skip was decided.
-	Before int64
-}
+const ToEnd = entry.ToEnd
 
 // GivenUp returns all that operators have decided to do without, in the order of the decisions. Records of
 // ships that have a Skip stay, and it is here before [Catalog.Covered] passes it. It must not be changed.
 func (c *Catalog) GivenUp() []GivenUp { return *c.givenUp.Load() }
-
-// noteSkips adds what a record gives up, or takes it away. mu must be held.
-func (c *Catalog) noteSkips(r *commit, known bool) {
-	if len(r.skipped) == 0 {
-		return
-	}
-	all := slices.DeleteFunc(slices.Clone(*c.givenUp.Load()), func(g GivenUp) bool { return slices.Contains(r.skipped, g.Skip) })
-	for _, s := range r.skipped {
-		if !known {
-			break
-		}
-		g := GivenUp{Skip: s, Before: r.committed}
-		if v := r.coverage(journal{s.Node, s.Epoch}); v != nil {
-			g.After = v.Appended
-		}
-		all = append(all, g)
-	}
-	slices.SortStableFunc(all, func(a, b GivenUp) int { return cmp.Compare(a.Before, b.Before) })
-	c.givenUp.Store(&all)
-}
-
-// journal names the journal of a node.
-type journal struct {
-	node  string
-	epoch uint64
-}
-
-func (v *Coverage) journal() journal { return journal{v.Node, v.Epoch} }
 
 // Covered returns what the last ship of a journal covers. To is 0 if there is none.
 func (c *Catalog) Covered(node string, epoch uint64) Coverage {
@@ -108,13 +55,13 @@ func (c *Catalog) progress(j journal) Progress {
 	if r := c.covered[j]; r != nil {
 		return Progress{*r.coverage(j), r.ship, r.life()}
 	}
-	return Progress{Coverage: Coverage{Node: j.node, Epoch: j.epoch, From: 1}}
+	return Progress{Coverage: Coverage{Node: j.Node, Epoch: j.Epoch, From: 1}}
 }
 
 // coverage returns the entry of a journal, or nil.
 func (r *commit) coverage(j journal) *Coverage {
 	for i := range r.covered {
-		if r.covered[i].journal() == j {
+		if r.covered[i].Journal() == j {
 			return &r.covered[i]
 		}
 	}
@@ -124,9 +71,9 @@ func (r *commit) coverage(j journal) *Coverage {
 // addCoverage notes which ship covers a journal last. mu must be held.
 func (c *Catalog) addCoverage(r *commit) {
 	c.lastShip = max(c.lastShip, r.ship)
-	c.noteSkips(r, true)
+	c.givenUp.Store(entry.WithSkips(c.givenUp.Load(), r.skipped, r.covered, r.committed))
 	for i := range r.covered {
-		j := r.covered[i].journal()
+		j := r.covered[i].Journal()
 		if last := c.covered[j]; last == nil || last.ship <= r.ship {
 			c.covered[j] = r
 		}
@@ -135,9 +82,9 @@ func (c *Catalog) addCoverage(r *commit) {
 
 // forgetCoverage finds the ships that cover the journals of a forgotten one last. mu must be held.
 func (c *Catalog) forgetCoverage(r *commit) {
-	c.noteSkips(r, false)
+	c.givenUp.Store(entry.WithoutSkips(c.givenUp.Load(), r.skipped))
 	for i := range r.covered {
-		j := r.covered[i].journal()
+		j := r.covered[i].Journal()
 		if c.covered[j] != r {
 			continue
 		}

@@ -29,7 +29,7 @@ func (r *record) addShip(c *commit) error {
 	}
 	for _, e := range r.Covered {
 		v := Coverage(e)
-		if e.From == 0 || e.To > maxNumber || e.From > e.To+1 || c.coverage(v.journal()) != nil {
+		if e.From == 0 || e.To > maxNumber || e.From > e.To+1 || c.coverage(v.Journal()) != nil {
 			return fmt.Errorf("invalid coverage of the journal %s/%d from %d to %d", e.Node, e.Epoch, e.From, e.To)
 		}
 		c.covered = append(c.covered, v)

@@ -169,9 +169,9 @@ func (r *commit) life() string {
 
 // fits reports whether a journal is where its shipper believes it to be.
 func (c *Catalog) fits(s *Ship, v *Coverage) bool {
-	last := c.progress(v.journal())
+	last := c.progress(v.Journal())
 	// An attempt of this process may have been successful without its knowledge.
-	mine := last.Ship > 0 && strings.Contains(c.covered[v.journal()].attempt, c.by(s))
+	mine := last.Ship > 0 && strings.Contains(c.covered[v.Journal()].attempt, c.by(s))
 	if s.Life == "" {
 		return last.To+1 == v.From || mine && last.From == v.From
 	}
@@ -188,10 +188,10 @@ func (c *Catalog) nextShip(s *Ship, attempt string) (*commit, []Progress, error)
 	r.id = shipID(r.ship)
 	advances, closed, shipped := false, "", make([]Progress, 0, len(s.Covered))
 	for _, v := range s.Covered {
-		last := c.progress(v.journal())
+		last := c.progress(v.Journal())
 		if !c.fits(s, &v) {
 			who := "no ship"
-			if by := c.covered[v.journal()]; by != nil {
+			if by := c.covered[v.Journal()]; by != nil {
 				who = fmt.Sprintf("%s of %s", by.id, by.attempt)
 			}
 			c.metrics.ships.WithLabelValues(shipStale).Inc()
@@ -278,7 +278,7 @@ func (c *Catalog) shipStays(r *commit) bool {
 		return true
 	}
 	for i := range r.covered {
-		if c.covered[r.covered[i].journal()] == r {
+		if c.covered[r.covered[i].Journal()] == r {
 			return true
 		}
 	}

@@ -233,10 +233,10 @@ func checkLog(t *testing.T, ships []*commit) map[journal]uint64 {
 			t.Fatalf("the ship number %d is %s", i+1, r.id)
 		}
 		for _, v := range r.covered {
-			if v.From != covered[v.journal()]+1 {
-				t.Errorf("%s ships %s from %d, after %d", r.id, v.Node, v.From, covered[v.journal()])
+			if v.From != covered[v.Journal()]+1 {
+				t.Errorf("%s ships %s from %d, after %d", r.id, v.Node, v.From, covered[v.Journal()])
 			}
-			covered[v.journal()] = v.To
+			covered[v.Journal()] = v.To
 		}
 		for _, b := range r.blocks {
 			if blocks[b.ID] {
@@ -267,12 +267,12 @@ func checkVisible(t *testing.T, b bucket.Bucket, c *Catalog, covered map[journal
 		next := uint64(1)
 		for _, s := range sources[j] {
 			if s.SeqLo != next {
-				t.Errorf("%s: a block begins with batch %d, expected %d", j.node, s.SeqLo, next)
+				t.Errorf("%s: a block begins with batch %d, expected %d", j.Node, s.SeqLo, next)
 			}
 			next = s.SeqHi + 1
 		}
 		if next != to+1 {
-			t.Errorf("%s: batches are visible up to %d, and covered up to %d", j.node, next-1, to)
+			t.Errorf("%s: batches are visible up to %d, and covered up to %d", j.Node, next-1, to)
 		}
 	}
 	if len(c.lost)+len(c.strays) > 0 {

@@ -240,7 +240,7 @@ func (s *Survey) journals(records []*commit) {
 	slices.SortFunc(ships, func(a, b *commit) int { return cmp.Compare(a.ship, b.ship) })
 	for _, r := range ships {
 		for _, v := range r.covered {
-			last := s.journal(v.journal())
+			last := s.journal(v.Journal())
 			if v.From <= last.To {
 				s.Problems = append(s.Problems, fmt.Errorf("%w: %s and %s both cover the journal %s/%d from %d to %d",
 					model.ErrCorrupt, recordName(last.Ship), recordName(r.id), v.Node, v.Epoch, v.From, last.To))
@@ -260,11 +260,11 @@ func (s *Survey) journals(records []*commit) {
 // journal returns the entry of a journal.
 func (s *Survey) journal(j journal) *SurveyJournal {
 	for i := range s.Journals {
-		if s.Journals[i].journal() == j {
+		if s.Journals[i].Journal() == j {
 			return &s.Journals[i]
 		}
 	}
-	s.Journals = append(s.Journals, SurveyJournal{Coverage: Coverage{Node: j.node, Epoch: j.epoch}})
+	s.Journals = append(s.Journals, SurveyJournal{Coverage: Coverage{Node: j.Node, Epoch: j.Epoch}})
 	return &s.Journals[len(s.Journals)-1]
 }
 

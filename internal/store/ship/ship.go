@@ -37,8 +37,8 @@ type Options struct {
 	// Leaders returns the number of the leader that had taken a record, as [catalog.Coverage] has it; nil: there
 	// are no leaders.
 	Leaders func(seq uint64) uint64
-	// Appended returns a time, in Unix nanoseconds, so that all batches that were appended before it have at most
-	// a sequence number; nil or 0: it is not known. It is for journals that are read InBucket.
+	// Appended returns a time in Unix nanoseconds: all batches that were appended before it have numbers up to
+	// this one. Nil or 0: it is not known. It is for journals that are read InBucket.
 	Appended func(seq uint64) int64
 	// Stale is told once why a life ships no more; nil: it is not told.
 	Stale func(error)

@@ -1,4 +1,4 @@
-package app
+package progress
 
 import (
 	"fmt"
@@ -10,24 +10,17 @@ import (
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/store/catalog"
 	"github.com/shaledb/shale/internal/store/topics"
-	"github.com/shaledb/shale/internal/write"
 )
 
-// warn adds to the cost of a query what its result may lack.
-func (e *Engine) warn(r *model.Request) {
-	e.lost.warn(r)
-	var all []catalog.GivenUp
-	if e.lostTopics != nil {
-		all = e.lostTopics() // first: they may be recorded just now
-	}
-	if all = append(all, e.catalog.GivenUp()...); len(all) > 0 {
-		warnOfGivenUp(r, all, e.o.Tenants.write(r.Tenant))
-	}
+// Accepted bounds the times of rows that gateways accept.
+type Accepted struct {
+	// MaxAge is how old a row may be (0: any age), and MaxFuture how far ahead of the clock.
+	MaxAge, MaxFuture time.Duration
 }
 
-// warnOfGivenUp adds to the cost of a query which records operators have given up that may have had rows of
-// its range. They were not read, so each tenant and signal may have had some.
-func warnOfGivenUp(r *model.Request, all []catalog.GivenUp, limits *write.Limits) {
+// Warn adds to the cost of a query which records operators have given up that may have had rows of its range.
+// They were not read, so each tenant and signal may have had some.
+func Warn(r *model.Request, all []catalog.GivenUp, limits Accepted) {
 	var topic []*catalog.GivenUp // all that was lost of a topic is one warning
 	for i := range all {
 		g := &all[i]
@@ -51,7 +44,7 @@ func warnOfGivenUp(r *model.Request, all []catalog.GivenUp, limits *write.Limits
 // mostNamed bounds the partitions in a warning.
 const mostNamed = 16
 
-// warnOfTopic is warnOfGivenUp for partitions of one epoch that were given up up to their ends.
+// warnOfTopic is Warn for partitions of one epoch that were given up up to their ends.
 func warnOfTopic(r *model.Request, topic []*catalog.GivenUp) {
 	var names []string
 	after, before := topic[0].After, topic[0].Before
@@ -97,7 +90,7 @@ func cameIn(after, before int64) string {
 const clocksApart = int64(time.Hour)
 
 // rowsOf bounds the times of the rows that a loss may have had.
-func rowsOf(g *catalog.GivenUp, limits *write.Limits) model.TimeRange {
+func rowsOf(g *catalog.GivenUp, limits Accepted) model.TimeRange {
 	r := model.TimeRange{Min: math.MinInt64, Max: g.Before + clocksApart + int64(limits.MaxFuture)}
 	if r.Max < g.Before {
 		r.Max = math.MaxInt64
