@@ -50,6 +50,7 @@ func TestKafka(t *testing.T) {
 		{"Zombie", testZombie},
 		{"Commands", testCommands},
 		{"EqualRoles", testEqualRoles},
+		{"Whole", testWhole},
 		{"GroupMoves", testGroupMoves},
 		{"Doubling", testDoubling},
 		{"SecondGroup", testSecondGroup},
