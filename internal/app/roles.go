@@ -81,7 +81,7 @@ func runRoles(ctx context.Context, n *node, ready *readiness) (err error) {
 	if err := mux.unknown(); err != nil {
 		return err
 	}
-	elsewhere(mux)
+	notHere(mux)
 	n.servers.mounted = mux.mounted
 	n.servers.http.mux.Store(mux.ServeMux)
 	asked := func() error {
@@ -108,9 +108,9 @@ func runRoles(ctx context.Context, n *node, ready *readiness) (err error) {
 	return errors.Join(err, n.servers.drain())
 }
 
-// elsewhere answers for endpoints that only other roles have. To writes it answers 503, after which all
+// notHere answers for endpoints that only other roles have. To writes it answers 503, after which all
 // senders send again: OpenTelemetry drops after 501.
-func elsewhere(m *guardedMux) {
+func notHere(m *guardedMux) {
 	has := map[string]bool{}
 	for _, row := range m.mounted {
 		has[row] = true

@@ -32,7 +32,7 @@ func (c *Catalog) Passed(d *Deletion, givenUp func(epoch uint64) bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return !slices.ContainsFunc(d.Fences, func(f Fence) bool {
-		return c.progress(journal{f.Node, f.Epoch}).To < f.Seq && (givenUp == nil || !givenUp(f.Epoch))
+		return c.progress(journal{Node: f.Node, Epoch: f.Epoch}).To < f.Seq && (givenUp == nil || !givenUp(f.Epoch))
 	})
 }
 
@@ -47,7 +47,7 @@ type Progress struct {
 func (c *Catalog) Progress(node string, epoch uint64) Progress {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.progress(journal{node, epoch})
+	return c.progress(journal{Node: node, Epoch: epoch})
 }
 
 // progress returns how far a journal is shipped. mu must be held.

@@ -258,7 +258,7 @@ func checkVisible(t *testing.T, b bucket.Bucket, c *Catalog, covered map[journal
 			t.Errorf("%s has no object", b.ID)
 		}
 		for _, s := range b.Sources {
-			j := journal{s.Node, s.Epoch}
+			j := journal{Node: s.Node, Epoch: s.Epoch}
 			sources[j] = append(sources[j], s)
 		}
 	}

@@ -191,7 +191,7 @@ func (w *smallWorld) play(t *testing.T, writers, ships int) {
 	}
 	checkVisible(t, audit, c, covered)
 	for _, to := range acknowledged {
-		if got := covered[journal{"p0", 1}]; got < to {
+		if got := covered[journal{Node: "p0", Epoch: 1}]; got < to {
 			t.Errorf("batch %d was acknowledged, and the ships cover %d", to, got)
 		}
 	}

@@ -248,7 +248,7 @@ func (s *Survey) journals(records []*commit) {
 			last.Coverage, last.Ship = v, r.id
 		}
 		for _, k := range r.skipped {
-			in := s.journal(journal{k.Node, k.Epoch})
+			in := s.journal(journal{Node: k.Node, Epoch: k.Epoch})
 			in.Skipped = append(in.Skipped, k)
 		}
 	}
