@@ -37,7 +37,7 @@ func TestDifferential(t *testing.T) {
 		id := fmt.Sprintf("%d:%d", account, i)
 		d = victorialogstest.AsStored(d)
 		victorialogstest.Push(t, *realServer, id, d)
-		from := source(t, *realServer, id, i)
+		from := source(t, *realServer, id, i, 10*time.Second) // queries share lists of streams
 		theirs, ours := logqltest.Over(from), logqltest.InMemory(d)
 		all := groupQueries()
 		if *written || i == 0 {
@@ -73,8 +73,10 @@ func TestDifferential(t *testing.T) {
 
 // source returns a source over an account of a server. Those of every other data set group streams wherever
 // that is right, and not only where it is quicker.
-func source(t *testing.T, server, id string, set int) *victorialogs.Source {
-	s := victorialogstest.Source(t, victorialogstest.Settings(t, server, id))
+func source(t *testing.T, server, id string, set int, checkEvery time.Duration) *victorialogs.Source {
+	settings := victorialogstest.Settings(t, server, id)
+	settings.CheckEvery = checkEvery
+	s := victorialogstest.Source(t, settings)
 	if set%2 == 1 {
 		return victorialogs.GroupAlways(s)
 	}

@@ -91,7 +91,7 @@ func TestRecorded(t *testing.T) {
 			defer server.Close()
 			some, grouped := 0, 0
 			for i, d := range recordedData() {
-				from := source(t, server.URL, fmt.Sprint("7:", i), i)
+				from := source(t, server.URL, fmt.Sprint("7:", i), i, 0)
 				theirs, ours := logqltest.Over(from), logqltest.InMemory(d)
 				for _, q := range recordedQueries(d) {
 					want := logqltest.Run(context.Background(), ours, logqltest.Tenant, &q)
@@ -154,7 +154,7 @@ func record(t *testing.T) {
 	defer proxy.Close()
 	for i, d := range recordedData() {
 		victorialogstest.Push(t, *realServer, fmt.Sprint(account, ":", i), d)
-		e := logqltest.Over(source(t, proxy.URL, fmt.Sprint("7:", i), i))
+		e := logqltest.Over(source(t, proxy.URL, fmt.Sprint("7:", i), i, 0))
 		for _, q := range recordedQueries(d) {
 			logqltest.Run(context.Background(), e, logqltest.Tenant, &q)
 		}
