@@ -272,9 +272,10 @@ func TestRandomTargets(t *testing.T) {
 			target := gen.series(1 + r.IntN(3))
 			query := gen.query(target)
 			v, diff := graphitetest.Compare(g.ask(query), ask(h, query), w.Mixed)
+			known := len(y.different)
 			y.add(fmt.Sprintf("%s %s", target, window(query)), v, diff)
-			if v == graphitetest.Different {
-				t.Logf("different: %s %s\n\t%s", target, window(query), diff)
+			for _, d := range y.different[known:] {
+				t.Log("different: " + d)
 			}
 			n++
 		}
