@@ -150,20 +150,14 @@ func (e *Engine) furtherChanged(tenant string, r model.TimeRange) {
 	e.changes.Rows(tenant, model.Logs, r) // last, since answers are made of results
 }
 
-// furtherRows says whether the changes of rows in a range are noted that other processes have or change, and
-// until when.
+// furtherRows says whether the changes of rows in a range are noted that others have, and until when: lines
+// of another server, and what other processes of Shale hold.
 func (e *Engine) furtherRows(ctx context.Context, tenants []string, s model.Signal, r model.TimeRange) (until int64, ok bool) {
-	if until, ok = e.furtherLines(ctx, tenants, s, r); ok && e.elsewhere.settled != nil {
-		r.Max = min(r.Max, until)
+	if until, ok = math.MaxInt64, true; s == model.Logs && e.further != nil {
+		until, ok = e.further.Check(ctx, tenants, r)
+	}
+	if r.Max = min(r.Max, until); ok && e.elsewhere.settled != nil {
 		return e.elsewhere.settled(ctx, tenants, s, r)
 	}
 	return until, ok
-}
-
-// furtherLines says whether the changes of lines of another server in a range are noted, and until when.
-func (e *Engine) furtherLines(ctx context.Context, tenants []string, s model.Signal, r model.TimeRange) (until int64, ok bool) {
-	if s != model.Logs || e.further == nil {
-		return math.MaxInt64, true
-	}
-	return e.further.Check(ctx, tenants, r)
 }

@@ -85,21 +85,15 @@ func (l *lost) warnOfMetadata(cost *model.Cost, now int64) {
 	}
 }
 
-// elsewhere is what other processes have.
+// elsewhere is what other processes have: see [progress.Settled] and [progress.Log.Lost]. Nil: nothing.
 type elsewhere struct {
-	// settled says until when none of them holds rows of a range that the bucket has not; nil: none does.
 	settled func(ctx context.Context, tenants []string, s model.Signal, r model.TimeRange) (until int64, ok bool)
-	// lost is what was given up with topics, as far as the catalogue does not say so yet; nil: nothing.
-	lost func() []catalog.GivenUp
+	lost    func() []catalog.GivenUp
 }
 
 // warn adds to the cost of a query what its result may lack.
 func (e *Engine) warn(r *model.Request) {
 	e.lost.warn(r)
-	var all []catalog.GivenUp
-	if e.elsewhere.lost != nil {
-		all = e.elsewhere.lost() // first: the catalogue may hear of them just now
-	}
 	l := e.o.Tenants.write(r.Tenant)
-	progress.Warn(r, append(all, e.catalog.GivenUp()...), progress.Accepted{MaxAge: l.MaxAge, MaxFuture: l.MaxFuture})
+	progress.Warn(r, e.elsewhere.lost, e.catalog, progress.Accepted{MaxAge: l.MaxAge, MaxFuture: l.MaxFuture})
 }

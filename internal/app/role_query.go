@@ -60,7 +60,6 @@ func openQuery(ctx context.Context, n *node) (_ role, err error) {
 		}
 	}()
 	// Rows come to ingesters without a word to this process, so nothing says when an answer is no longer right.
-	// Results are kept of times that ingesters have no rows of: see settled.
 	q.c.Answers = "off"
 	o, err := q.options()
 	if err != nil {
@@ -86,10 +85,7 @@ func openQuery(ctx context.Context, n *node) (_ role, err error) {
 	if q.remote, err = peers.Open(&q.c.Roles, q.progress, e.deletions.Hiding, n.registry); err != nil {
 		return nil, err
 	}
-	e.elsewhere.settled = (&progress.Settled{
-		Holds: q.remote.Holds, ShipEvery: n.config.Roles.ShipEvery, Now: e.now, Changes: e.resultChanges,
-		Losses: func() int { return len(q.progress.Lost()) + len(e.catalog.GivenUp()) },
-	}).Until
+	e.elsewhere.settled = q.progress.Settled(q.remote, n.config.Roles.ShipEvery, e.now, e.resultChanges)
 	e.families = families.OpenReader(ctx, families.ReaderOptions{Bucket: n.bucket, Limits: q.c.Head.Metadata, Registerer: n.registry, Logger: n.log})
 	e.usage = openUsage(e)
 	err = e.openSources(n.seed, memoryOf(n.config), func(*ram.Cache) read.Source { return q.remote })

@@ -19,8 +19,17 @@ type Accepted struct {
 }
 
 // Warn adds to the cost of a query which records operators have given up that may have had rows of its range.
-// They were not read, so each tenant and signal may have had some.
-func Warn(r *model.Request, all []catalog.GivenUp, limits Accepted) {
+// They were not read, so each tenant and signal may have had some. Those that lost returns are not in the
+// catalogue yet; nil: there are none.
+func Warn(r *model.Request, lost func() []catalog.GivenUp, c *catalog.Catalog, limits Accepted) {
+	var all []catalog.GivenUp
+	if lost != nil {
+		all = lost() // first: the catalogue may hear of them just now
+	}
+	warn(r, append(all, c.GivenUp()...), limits)
+}
+
+func warn(r *model.Request, all []catalog.GivenUp, limits Accepted) {
 	var topic []*catalog.GivenUp // all that was lost of a topic is one warning
 	for i := range all {
 		g := &all[i]
@@ -44,7 +53,7 @@ func Warn(r *model.Request, all []catalog.GivenUp, limits Accepted) {
 // mostNamed bounds the partitions in a warning.
 const mostNamed = 16
 
-// warnOfTopic is Warn for partitions of one epoch that were given up up to their ends.
+// warnOfTopic is warn for partitions of one epoch that were given up up to their ends.
 func warnOfTopic(r *model.Request, topic []*catalog.GivenUp) {
 	var names []string
 	after, before := topic[0].After, topic[0].Before

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/read/remote"
 	"github.com/shaledb/shale/internal/read/results"
 )
 
@@ -27,6 +28,14 @@ type Settled struct {
 // settledAges are how old rows are, in intervals of ships, that ingesters mostly have no more. If they have
 // some of one age, a query tries the next.
 var settledAges = [...]int64{2, 12, 72}
+
+// Settled returns [Settled.Until] for what ingesters hold.
+func (l *Log) Settled(ingesters *remote.Source, shipEvery time.Duration, now func() int64, changes *results.Changes) func(context.Context, []string, model.Signal, model.TimeRange) (int64, bool) {
+	return (&Settled{
+		Holds: ingesters.Holds, ShipEvery: shipEvery, Now: now, Changes: changes,
+		Losses: func() int { return len(l.Lost()) + len(l.o.Catalog.GivenUp()) },
+	}).Until
+}
 
 // Until returns the time up to which no ingester has rows of a range that the bucket has not. It returns
 // false if there is none, or if that cannot be told: then the query meets the same error.

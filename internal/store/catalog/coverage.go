@@ -6,6 +6,8 @@ import (
 	"github.com/shaledb/shale/internal/store/catalog/entry"
 )
 
+const ToEnd = entry.ToEnd // of a [Skip] of all that a journal had
+
 // What ships say of journals.
 type (
 	Coverage = entry.Coverage
@@ -14,11 +16,7 @@ type (
 	journal  = entry.Journal
 )
 
-// ToEnd is the To of a [Skip] of all that a journal had. How much that was is not known.
-const ToEnd = entry.ToEnd
-
-// GivenUp returns all that operators have decided to do without, in the order of the decisions. Records of
-// ships that have a Skip stay, and it is here before [Catalog.Covered] passes it. It must not be changed.
+// GivenUp returns all that was given up, before [Catalog.Covered] passes it. It must not be changed.
 func (c *Catalog) GivenUp() []GivenUp { return *c.givenUp.Load() }
 
 // Covered returns what the last ship of a journal covers. To is 0 if there is none.

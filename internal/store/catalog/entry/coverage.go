@@ -51,8 +51,8 @@ type Journal struct {
 // Journal returns the name of the journal.
 func (v *Coverage) Journal() Journal { return Journal{v.Node, v.Epoch} }
 
-// WithSkips returns what is given up together with what a ship says: its skips, its coverage and its time. The
-// list that it gets is not changed.
+// WithSkips returns what is given up together with what a ship says: its skips, its coverage and its time.
+// The list that it gets is not changed.
 func WithSkips(all *[]GivenUp, skips []Skip, covered []Coverage, committed int64) *[]GivenUp {
 	if len(skips) == 0 {
 		return all
