@@ -51,8 +51,8 @@ func (s *shipLog) poll(ctx context.Context, of []state.Partition, since int64) e
 	found := map[state.Partition]catalog.Coverage{}
 	last := s.last
 	for some := range slices.Chunk(ids, atOnce) {
-		ships, err := catalog.ReadSome(ctx, s.b, some)
-		if err != nil {
+		ships := map[string]*catalog.Stored{}
+		if _, err := catalog.ReadListed(ctx, s.b, some, ships); err != nil {
 			return fmt.Errorf("log of ships: %w", err)
 		}
 		old := false

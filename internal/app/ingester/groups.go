@@ -60,8 +60,11 @@ func CountGroups(ctx context.Context, owner *ingest.Owner, to *kafka.State, epoc
 		left := 0
 		for _, number := range all {
 			r, without, failed := groupsOf(ctx, partitions[number], state.Partition{Epoch: epoch.Number, Number: number}, epoch.Partitions, limits, active)
-			if failed != nil { // its known series are being found, or it has gone
+			if failed != nil { // its known series are being found
 				err = failed
+				continue
+			}
+			if !holds(owner, number, partitions[number]) { // it was let go meanwhile, and not all was counted
 				continue
 			}
 			left += without
@@ -81,6 +84,14 @@ func CountGroups(ctx context.Context, owner *ingest.Owner, to *kafka.State, epoc
 		}
 		failing = err != nil
 	}
+}
+
+// holds reports whether a partition is still ready.
+func holds(owner *ingest.Owner, number int32, p *ingest.Partition) (ready bool) {
+	owner.Each(func(other int32, now *ingest.Partition, s ingest.State, _ error) {
+		ready = ready || other == number && now == p && s == ingest.Ready
+	})
+	return ready
 }
 
 // groupsOf counts the series of a partition. left are the metrics that have no room in the record.

@@ -74,16 +74,16 @@ func ReadStored(ctx context.Context, b Reader) ([]Stored, error) {
 			}
 			return all, nil
 		}
-		if before, err = readListed(ctx, b, ids, read); err != nil {
+		if before, err = ReadListed(ctx, b, ids, read); err != nil {
 			return nil, fmt.Errorf("catalogue: %w", err)
 		}
 	}
 	return nil, fmt.Errorf("catalogue: %w: the commit records changed between any two of %d listings", model.ErrTransient, maxListings)
 }
 
-// readListed reads the records that are not in read yet, and drops those that are not listed. It returns the
+// ReadListed reads the records that are not in read yet, and drops those that are not listed. It returns the
 // ids that are left, which are fewer than ids if records were collected meanwhile.
-func readListed(ctx context.Context, b Reader, ids []string, read map[string]*Stored) ([]string, error) {
+func ReadListed(ctx context.Context, b Reader, ids []string, read map[string]*Stored) ([]string, error) {
 	found := make([]*Stored, len(ids))
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(parallelReads)
@@ -116,13 +116,6 @@ func readListed(ctx context.Context, b Reader, ids []string, read map[string]*St
 		}
 	}
 	return slices.Sorted(maps.Keys(read)), nil
-}
-
-// ReadSome reads some commit records. Those that were collected meanwhile are left out.
-func ReadSome(ctx context.Context, b Reader, ids []string) (map[string]*Stored, error) {
-	read := map[string]*Stored{}
-	_, err := readListed(ctx, b, ids, read)
-	return read, err
 }
 
 // NotCollected returns the ids of those of the records, read earlier or from another copy of the bucket, that

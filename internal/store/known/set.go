@@ -53,7 +53,7 @@ func New(maxBytes int64) (*Set, error) {
 	return k, nil
 }
 
-// Close frees the memory. Of the methods, only EachKey and those that count may still run or come later.
+// Close frees the memory. Of the methods, only Has, EachKey and those that count may still run or come later.
 func (k *Set) Close() {
 	for i := range k.shards {
 		s := &k.shards[i]
@@ -168,7 +168,7 @@ func (k *Set) Has(tenant uint16, signal model.Signal, key model.Key) bool {
 	s := &k.shards[shard]
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return s.table.find(fp) >= 0
+	return s.table != nil && s.table.find(fp) >= 0
 }
 
 // Len returns the number of series in the set.
