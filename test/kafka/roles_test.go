@@ -401,7 +401,8 @@ func checkLossIsSaid(t *testing.T, p *process, lost []string) {
 		if strings.Contains(path, "%d") {
 			asked = fmt.Sprintf(path, now-3600, now)
 			later := fmt.Sprintf(path, now+3*3600, now+4*3600)
-			if text := said(later); strings.Contains(text, "given up") {
+			// Graphite asks for no times after now.
+			if text := said(later); strings.Contains(text, "given up") && !strings.HasPrefix(path, "/render") {
 				t.Errorf("%s, of later times, says: %s", later, text)
 			}
 		}
