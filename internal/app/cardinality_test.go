@@ -60,7 +60,7 @@ func TestCardinality(t *testing.T) {
 		t.Helper()
 		q := &prom.CountQuery{Tenant: "a", Signal: model.Metrics, By: prom.CountMetrics, Limit: 10, Quota: &model.Quota{MaxBytes: 10 << 20}, Cost: &model.Cost{}}
 		change(q)
-		got, err := cardinality{s.Engine}.Count(context.Background(), q)
+		got, err := s.Engine.counter().Count(context.Background(), q)
 		must(t, err)
 		return got
 	}
@@ -118,7 +118,7 @@ func TestCardinality(t *testing.T) {
 	byDay("in the bucket", "d")
 
 	active := func() *prom.Active {
-		got, err := cardinality{s.Engine}.Active(context.Background(), &prom.ActiveQuery{Tenant: "a", Signal: model.Metrics, From: today, To: today, Limit: 2})
+		got, err := s.Engine.counter().Active(context.Background(), &prom.ActiveQuery{Tenant: "a", Signal: model.Metrics, From: today, To: today, Limit: 2})
 		must(t, err)
 		return got
 	}

@@ -71,7 +71,7 @@ func promOptions(c config.Config, e *Engine, engine *promEngine, shared api.Opti
 	queryable := func(tenant string, q *model.Quota, cost *model.Cost) *shalepromql.Queryable {
 		return &shalepromql.Queryable{Read: e.Querier(), Tenant: tenant, Quota: q, Cost: cost, Results: e.Results()}
 	}
-	started := time.Now()
+	started, counter := time.Now(), e.counter()
 	o := prom.Options{
 		Engine: engine.Engine, Parser: c.Features.Parser(), Features: engine.enabled, Gatherer: engine.metrics,
 		Queryable: func(tenant string, q *model.Quota, cost *model.Cost) storage.Queryable {
@@ -80,11 +80,9 @@ func promOptions(c config.Config, e *Engine, engine *promEngine, shared api.Opti
 		Exemplars: func(tenant string, q *model.Quota, cost *model.Cost) storage.ExemplarQueryable {
 			return queryable(tenant, q, cost)
 		},
-		Metadata: e.Metadata,
-		TSDB: func(ctx context.Context, tenant string, limit int, q *model.Quota, cost *model.Cost) (prom.TSDBStatus, error) {
-			return tsdbStatus(ctx, e, tenant, limit, q, cost)
-		},
-		Cardinality: cardinality{e}, Asked: func(tenant string, labels ...string) { e.asked.Named(tenant, labels...) },
+		Metadata:    e.Metadata,
+		TSDB:        counter.Status,
+		Cardinality: counter, Asked: func(tenant string, labels ...string) { e.asked.Named(tenant, labels...) },
 		Blocks:  func(tenant string) []prom.Block { return tsdbBlocks(e, tenant) },
 		Flags:   func() map[string]string { return flags(&c) },
 		Config:  func() string { return c.YAML(nil) },

@@ -31,7 +31,7 @@ func TestTSDBStatusHasTrueTimes(t *testing.T) {
 	begin := s.now - 60*second
 	status := func() prom.TSDBStatus {
 		t.Helper()
-		got, err := tsdbStatus(context.Background(), s.Engine, "a", 10, &model.Quota{}, &model.Cost{})
+		got, err := s.Engine.counter().Status(context.Background(), "a", 10, &model.Quota{}, &model.Cost{})
 		must(t, err)
 		return got
 	}

@@ -27,7 +27,7 @@ func rooms() []room {
 		language  = "a language sees series and costs, not where they come from"
 		callsRead = "a language asks for series"
 	)
-	return slices.Concat(countingRooms(), writeRooms(), bucketRooms(), catalogRooms(), partRooms(), headRooms(), loadRooms(), logqlRooms(), graphiteRooms(), moveRooms(), planRooms(), memcacheRooms(), cacheRooms(), peerRooms(), appRooms(), []room{
+	return slices.Concat(countingRooms(), writeRooms(), bucketRooms(), catalogRooms(), partRooms(), headRooms(), loadRooms(), logqlRooms(), graphiteRooms(), moveRooms(), planRooms(), memcacheRooms(), cacheRooms(), peerRooms(), appRooms(), progressRooms(), []room{
 		{"model", nil, "model holds the words that all rooms speak; if it knew a room, no room could change alone"},
 		{"heap", nil, "heap is a data structure; it knows no room, not even model"},
 		{"nametree", nil, "a tree of names is bytes, whoever stores it or walks it"},

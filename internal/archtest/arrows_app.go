@@ -15,6 +15,19 @@ func appRooms() []room {
 			"config":          "the settings of requests",
 			"store/catalog":   "a bucket without a seed is new",
 		}, "a bucket has objects, whatever is in them"},
+		{"app/cardinality", map[string]string{
+			"api/prom":         "it has an API of counts",
+			"bill":             "what queries read has prices",
+			"dayfile":          "days have names",
+			"read":             "labels are counted as they are read",
+			"read/asked":       "it says what queries have asked for",
+			"read/promql":      "matchers are those of PromQL",
+			"sketch":           "labels are counted in bounded memory",
+			"store/head":       "it says which series are active",
+			"store/head/query": "it has the series of now",
+			"usage":            "it says how many samples a series has",
+			"write/creators":   "it says what has created series",
+		}, "series are counted wherever they are, and whoever asks"},
 		{"app/conns", nil, "a connection is open or closed, whatever is asked over it"},
 		{"app/deletions", map[string]string{
 			"api/loki":         "it has an API of deletions",
@@ -62,6 +75,12 @@ func appRooms() []room {
 			"store/topics":     "a topic has partitions",
 			"write/groups":     "metrics and label sets have limits on their series",
 		}, "partitions come and go, whatever their rows are"},
+	}
+}
+
+// progressRooms know what other processes do.
+func progressRooms() []room {
+	return []room{
 		{"app/peers", map[string]string{
 			"api":         "endpoints are wrapped before they are mounted",
 			"config":      "settings name the others",

@@ -218,8 +218,8 @@ func (w *whole) graphiteRenders(t *testing.T) {
 	}
 }
 
-// suites runs all of them, and says how much of it was answered. All data is sent, and a part of the questions
-// asked. QUESTIONS is by how much more: 45 asks all.
+// suites runs all of them, and says how much of it was answered. All data is sent, and a part of the
+// questions asked. QUESTIONS is by how much more: 45 asks all.
 func (w *whole) suites(t *testing.T) {
 	more := fromEnviron(t, "QUESTIONS", 1)
 	for _, suite := range []struct {

@@ -7,22 +7,13 @@ import (
 	"github.com/shaledb/shale/internal/store/catalog/entry"
 )
 
-// Names of objects.
-const (
-	blockPrefix     = entry.BlockPrefix
-	recordPrefix    = "catalog/"
-	recordSuffix    = ".json"
-	seedName        = "seed"
-	copyPrefix      = "copies/"
-	uploadPrefix    = "uploads/"
-	collectedPrefix = "collected/"
-	topicPrefix     = "kafka-"
-)
+// recordSuffix ends the names of commit records.
+const recordSuffix = ".json"
 
 // ObjectName returns the name of a block's object.
 func ObjectName(id string) string { return entry.ObjectName(id) }
 
-func recordName(id string) string { return recordPrefix + id + recordSuffix }
+func recordName(id string) string { return RecordPrefix + id + recordSuffix }
 
 // Entries of blocks; see package entry.
 type (

@@ -133,7 +133,7 @@ func objects(t fataler, b bucket.Bucket) []string {
 	t.Helper()
 	names := []string{}
 	err := b.List(ctx, "", func(name string, _ int64) error {
-		if !strings.HasPrefix(name, copyPrefix) && !strings.HasPrefix(name, uploadPrefix) && !strings.HasPrefix(name, collectedPrefix) {
+		if !strings.HasPrefix(name, CopyPrefix) && !strings.HasPrefix(name, UploadPrefix) && !strings.HasPrefix(name, CollectedPrefix) {
 			names = append(names, name)
 		}
 		return nil
@@ -490,7 +490,7 @@ func TestRandom(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if got := objectsBelow(t, b, blockPrefix); len(got) != 0 {
+		if got := objectsBelow(t, b, BlockPrefix); len(got) != 0 {
 			t.Fatalf("%v are left", got)
 		}
 	})

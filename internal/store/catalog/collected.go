@@ -54,7 +54,7 @@ func putCollected(ctx context.Context, b bucket.Bucket, now int64, rs []*commit,
 	if err != nil {
 		return fmt.Errorf("%w: list of collected records: %v", model.ErrInvalid, err)
 	}
-	_, err = b.PutIfAbsent(ctx, fmt.Sprintf("%s%0*d-%s.json", collectedPrefix, timeDigits, max(0, l.Collected), nonce()), checksum.Seal(append(data, '\n')))
+	_, err = b.PutIfAbsent(ctx, fmt.Sprintf("%s%0*d-%s.json", CollectedPrefix, timeDigits, max(0, l.Collected), nonce()), checksum.Seal(append(data, '\n')))
 	return err
 }
 
@@ -67,7 +67,7 @@ func nonce() string {
 
 // listsOf returns the names of the lists of collected records, the newest first.
 func listsOf(ctx context.Context, b Reader) (names []string, err error) {
-	err = b.List(ctx, collectedPrefix, func(name string, _ int64) error {
+	err = b.List(ctx, CollectedPrefix, func(name string, _ int64) error {
 		names = append(names, name)
 		return nil
 	})
@@ -169,7 +169,7 @@ func (c *Catalog) purgeLists(ctx context.Context) error {
 		return err
 	}
 	for _, name := range names {
-		digits := strings.TrimPrefix(name, collectedPrefix)
+		digits := strings.TrimPrefix(name, CollectedPrefix)
 		at, err := strconv.ParseInt(digits[:min(timeDigits, len(digits))], 10, 64)
 		if err != nil || at >= now-int64(listsKept) {
 			continue

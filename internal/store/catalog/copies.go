@@ -14,7 +14,7 @@ import (
 // without a copy says nothing: its writer may have crashed. Collect makes the copy then.
 
 // copyName returns the name of the copy of an object.
-func copyName(name string) string { return copyPrefix + name }
+func copyName(name string) string { return CopyPrefix + name }
 
 // healAtOnce bounds the copies that one collection makes.
 const healAtOnce = 1000
@@ -22,8 +22,8 @@ const healAtOnce = 1000
 // listCopies returns the ids of the records that have a copy.
 func (c *Catalog) listCopies(ctx context.Context) (map[string]bool, error) {
 	copied := map[string]bool{}
-	err := c.b.List(ctx, copyName(recordPrefix), func(name string, _ int64) error {
-		if id, err := recordOf(strings.TrimPrefix(name, copyPrefix)); err == nil {
+	err := c.b.List(ctx, copyName(RecordPrefix), func(name string, _ int64) error {
+		if id, err := recordOf(strings.TrimPrefix(name, CopyPrefix)); err == nil {
 			copied[id] = true
 		}
 		return nil

@@ -73,8 +73,8 @@ func TestLifeKnowsItsLostShips(t *testing.T) {
 	b := memory(t)
 	l := newLife(open(t, b, nil), "one")
 	for i, id := range []string{"a", "b"} {
-		b.Add(fault.Rule{Kind: fault.LostAck, Op: fault.PutIfAbsent, Prefix: recordPrefix, Times: 1})
-		b.Add(fault.Rule{Kind: fault.Fail, Op: fault.Get, Prefix: recordPrefix, Skip: 1 + 2*i, Times: 1})
+		b.Add(fault.Rule{Kind: fault.LostAck, Op: fault.PutIfAbsent, Prefix: RecordPrefix, Times: 1})
+		b.Add(fault.Rule{Kind: fault.Fail, Op: fault.Get, Prefix: RecordPrefix, Skip: 1 + 2*i, Times: 1})
 		if err := l.ship(t, id, uint64(5+i), false); !errors.Is(err, model.ErrTransient) {
 			t.Fatal(id, err)
 		}

@@ -81,7 +81,7 @@ func TestLostRecord(t *testing.T) {
 		}
 		// A process without a memory knows nothing if the copies are gone, too. It must not collect.
 		stranger := openWith(t, b, nil, &now)
-		if _, copied := slices.BinarySearch(objectsBelow(t, b, copyPrefix), "copies/"+shipB); copied != slices.Contains(lostOf(stranger), shipID(2)) {
+		if _, copied := slices.BinarySearch(objectsBelow(t, b, CopyPrefix), "copies/"+shipB); copied != slices.Contains(lostOf(stranger), shipID(2)) {
 			t.Errorf("%s: a stranger has lost %v", what, lostOf(stranger))
 		}
 		for range 5 {
@@ -92,7 +92,7 @@ func TestLostRecord(t *testing.T) {
 				}
 			}
 		}
-		if got := objectsBelow(t, b, blockPrefix); len(got) != 2 {
+		if got := objectsBelow(t, b, BlockPrefix); len(got) != 2 {
 			t.Errorf("%s: blocks %v are left", what, got)
 		}
 		if n := len(lostOf(stranger)) + len(stranger.strays); n == 0 {
@@ -177,14 +177,14 @@ func TestLongAbsence(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := objectsBelow(t, b, collectedPrefix); len(got) != 0 {
+	if got := objectsBelow(t, b, CollectedPrefix); len(got) != 0 {
 		t.Fatalf("old lists are left: %v", got)
 	}
 	remove(t, b, shipB, "copies/"+shipB)
 	if mine = openWith(t, b, mem, &now); !slices.Equal(lostOf(mine), []string{shipID(2)}) {
 		t.Errorf("lost are %v", lostOf(mine))
 	}
-	if got := objectsBelow(t, mem, recordPrefix); len(got) != 2 {
+	if got := objectsBelow(t, mem, RecordPrefix); len(got) != 2 {
 		t.Errorf("the memory has %v", got)
 	}
 }
@@ -198,13 +198,13 @@ func TestUncopied(t *testing.T) {
 	ship(t, c, block("b", 1, 2))
 	merge(t, c, merged("c", 1, 2), "a")
 	merge(t, c, merged("d", 1, 2), "c")
-	all := objectsBelow(t, b, copyPrefix)
+	all := objectsBelow(t, b, CopyPrefix)
 	remove(t, b, all...)
 	refresh(t, c)
 	if _, err := c.Collect(ctx, CollectOptions{Grace: time.Hour}); err != nil {
 		t.Fatal(err)
 	}
-	if got := objectsBelow(t, b, copyPrefix); len(got) != 3 || slices.Contains(got, copyName(recordName(entry.ListID("merged", []string{"a"}, []string{"c"})))) {
+	if got := objectsBelow(t, b, CopyPrefix); len(got) != 3 || slices.Contains(got, copyName(recordName(entry.ListID("merged", []string{"a"}, []string{"c"})))) {
 		t.Errorf("copies: %v", got)
 	}
 }
@@ -323,13 +323,13 @@ func (w *lossWorld) merge(t *rapid.T, c *Catalog, n int) {
 
 // lose removes a record, and its copy if every process remembers it.
 func (w *lossWorld) lose(t *rapid.T) {
-	records := objectsBelow(t, w.b, recordPrefix)
+	records := objectsBelow(t, w.b, RecordPrefix)
 	if len(records) == 0 {
 		return
 	}
 	name := rapid.SampledFrom(records).Draw(t, "lost")
 	both := rapid.Bool().Draw(t, "with its copy")
-	if _, copied := slices.BinarySearch(objectsBelow(t, w.b, copyPrefix), copyName(name)); both || !copied {
+	if _, copied := slices.BinarySearch(objectsBelow(t, w.b, CopyPrefix), copyName(name)); both || !copied {
 		for _, p := range w.processes {
 			w.open(t, p)
 			refresh(t, p.c)
@@ -346,7 +346,7 @@ func (w *lossWorld) check(t *rapid.T, p *process) {
 	t.Helper()
 	w.open(t, p)
 	refresh(t, p.c)
-	listed := objectsBelow(t, w.b, recordPrefix)
+	listed := objectsBelow(t, w.b, RecordPrefix)
 	for _, id := range lostOf(p.c) {
 		if !w.removed[id] {
 			t.Fatalf("false alarm: %s", id)
@@ -357,7 +357,7 @@ func (w *lossWorld) check(t *rapid.T, p *process) {
 			continue
 		}
 		// It must have been collected since: then it is not known, and no row is missing.
-		if p.c.records[id] != nil || slices.Contains(objectsBelow(t, w.b, copyPrefix), copyName(recordName(id))) {
+		if p.c.records[id] != nil || slices.Contains(objectsBelow(t, w.b, CopyPrefix), copyName(recordName(id))) {
 			t.Fatalf("the loss of %s is not found", id)
 		}
 	}
@@ -427,7 +427,7 @@ func (w *lossWorld) rollBack(t *rapid.T) {
 			p.c = nil
 		}
 	}
-	newer := objectsBelow(t, w.b, recordPrefix)
+	newer := objectsBelow(t, w.b, RecordPrefix)
 	remove(t, w.b, objectsBelow(t, w.b, "")...)
 	for name, data := range older {
 		put(t, w.b, name, string(data))

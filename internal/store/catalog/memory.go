@@ -54,7 +54,7 @@ func (c *Catalog) recall(ctx context.Context) error {
 	known := maps.Clone(c.records)
 	c.mu.Unlock()
 	remembered, absent := map[string]bool{}, map[string]*commit{}
-	err := c.memory.List(ctx, recordPrefix, func(name string, _ int64) error {
+	err := c.memory.List(ctx, RecordPrefix, func(name string, _ int64) error {
 		if id, err := recordOf(name); err == nil {
 			if remembered[id] = true; known[id] == nil {
 				absent[id] = nil

@@ -29,7 +29,7 @@ func collectAway(t *testing.T, now *int64, b, mem *fault.Bucket, fails int) *Cat
 		refresh(t, c)
 		collect(t, c)
 	}
-	if got := objectsBelow(t, b, collectedPrefix); len(got) > 0 {
+	if got := objectsBelow(t, b, CollectedPrefix); len(got) > 0 {
 		t.Fatalf("old lists are left: %v", got)
 	}
 	return c
@@ -43,14 +43,14 @@ func TestForgetIsRetried(t *testing.T) {
 		b, mem := memory(t), memory(t)
 		collectAway(t, &now, b, mem, fails)
 		mem.Clear()
-		if got := objectsBelow(t, mem, recordPrefix); len(got) != 2 && fails == 1 {
+		if got := objectsBelow(t, mem, RecordPrefix); len(got) != 2 && fails == 1 {
 			t.Errorf("the memory has %v", got)
 		}
 		c := openWith(t, b, mem, &now)
 		if len(c.lost) > 0 {
 			t.Errorf("%d failures: a false loss of %v", fails, lostOf(c))
 		}
-		if got := objectsBelow(t, mem, recordPrefix); len(got) != 2 {
+		if got := objectsBelow(t, mem, RecordPrefix); len(got) != 2 {
 			t.Errorf("%d failures: the memory has %v in the end", fails, got)
 		}
 	}

@@ -55,7 +55,7 @@ func TestOrphanIsUploadedAgain(t *testing.T) {
 		}
 		<-shipped
 		refresh(t, c)
-		if got := objectsBelow(t, b.Bucket, blockPrefix); !slices.Equal(ids(c.Live()), []string{"x"}) || len(got) != 1 {
+		if got := objectsBelow(t, b.Bucket, BlockPrefix); !slices.Equal(ids(c.Live()), []string{"x"}) || len(got) != 1 {
 			t.Errorf("another process %v: live are %v, with the objects %v", another, ids(c.Live()), got)
 		}
 	}
@@ -149,7 +149,7 @@ func TestCommitDuringCollection(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if got := objectsBelow(t, b, blockPrefix); !slices.Contains(got, "blocks/x") {
+			if got := objectsBelow(t, b, BlockPrefix); !slices.Contains(got, "blocks/x") {
 				t.Errorf("merges %v, before request %d: the block is committed, and its object is deleted", merges, at)
 			}
 			refresh(t, c)
@@ -176,8 +176,8 @@ func TestClaimOfDeadCollector(t *testing.T) {
 			t.Fatalf("at once: %v", err)
 		}
 	}
-	if len(c.claims["x"]) != 1 || len(objectsBelow(t, b, uploadPrefix)) != 2 {
-		t.Fatalf("claims %v, markers %v", c.claims, objectsBelow(t, b, uploadPrefix))
+	if len(c.claims["x"]) != 1 || len(objectsBelow(t, b, UploadPrefix)) != 2 {
+		t.Fatalf("claims %v, markers %v", c.claims, objectsBelow(t, b, UploadPrefix))
 	}
 	for name := range c.claims["x"] {
 		c.claims["x"][name] = time.Now().Add(-claimedFor)
@@ -206,7 +206,7 @@ func TestStaleMarkers(t *testing.T) {
 	if _, err := c.Ship(ctx, *shipOf(c, block("x", 5, 6)), upload); err != nil {
 		t.Fatal(err)
 	}
-	if got := objectsBelow(t, b, uploadPrefix); len(got) > 0 || len(c.markers) > 0 {
+	if got := objectsBelow(t, b, UploadPrefix); len(got) > 0 || len(c.markers) > 0 {
 		t.Errorf("markers of failed attempts stay: %v, %v", got, c.markers)
 	}
 	put(t, b, markerName("x"), "x") // a crash between the commit and the deletion of the marker
@@ -215,7 +215,7 @@ func TestStaleMarkers(t *testing.T) {
 		now += int64(25 * time.Hour)
 		c = openWith(t, b, nil, &now)
 		collect(t, c)
-		if got := objectsBelow(t, b, uploadPrefix); len(got) > 0 {
+		if got := objectsBelow(t, b, UploadPrefix); len(got) > 0 {
 			t.Errorf("day %d: markers %v", day, got)
 		}
 	}
@@ -227,8 +227,8 @@ func TestStaleMarkers(t *testing.T) {
 		now += int64(12 * time.Hour)
 		collect(t, c)
 	}
-	if len(c.strays) != 1 || len(objectsBelow(t, b, blockPrefix)) != 1 {
-		t.Errorf("strays %v, blocks %v", c.strays, objectsBelow(t, b, blockPrefix))
+	if len(c.strays) != 1 || len(objectsBelow(t, b, BlockPrefix)) != 1 {
+		t.Errorf("strays %v, blocks %v", c.strays, objectsBelow(t, b, BlockPrefix))
 	}
 }
 
@@ -244,7 +244,7 @@ func TestOrphansOverRestarts(t *testing.T) {
 			collect(t, c)
 			now += int64(2 * time.Hour)
 		}
-		if hours := (now - 1e18) / int64(time.Hour); len(objectsBelow(t, b, blockPrefix)) == 0 && hours < 24 {
+		if hours := (now - 1e18) / int64(time.Hour); len(objectsBelow(t, b, BlockPrefix)) == 0 && hours < 24 {
 			t.Fatalf("collected after %d hours", hours)
 		}
 	}

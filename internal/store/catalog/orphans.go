@@ -42,11 +42,11 @@ func (c *Catalog) findLeftovers(ctx context.Context) (*leftovers, error) {
 		})
 		return sizes, err
 	}
-	objects, err := list(blockPrefix)
+	objects, err := list(BlockPrefix)
 	if err != nil {
 		return nil, err
 	}
-	markers, err := list(uploadPrefix)
+	markers, err := list(UploadPrefix)
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +65,7 @@ func (c *Catalog) findLeftovers(ctx context.Context) (*leftovers, error) {
 	}
 	var unexplained []string
 	for name := range objects {
-		id := strings.TrimPrefix(name, blockPrefix)
+		id := strings.TrimPrefix(name, BlockPrefix)
 		switch {
 		case c.holder[id] != nil || c.uploading[id] > 0:
 		case marked[id]:
@@ -105,7 +105,7 @@ func (c *Catalog) collectOrphans(ctx context.Context, before int64, done *Collec
 	c.noteStrays(ctx, l.strays)
 	kept := map[string]bool{} // blocks whose markers must stay
 	for name, id := range l.orphans {
-		kept[id] = kept[id] || strings.HasPrefix(name, blockPrefix)
+		kept[id] = kept[id] || strings.HasPrefix(name, BlockPrefix)
 	}
 	old := map[string]bool{}
 	for _, name := range markers {
@@ -165,7 +165,7 @@ func (c *Catalog) ageOrphans(ctx context.Context, l *leftovers, before int64) (b
 		if committed := r != nil && r.committed <= before; !committed && (o.seen < orphanSightings || o.since > before) {
 			continue
 		}
-		if strings.HasPrefix(name, blockPrefix) {
+		if strings.HasPrefix(name, BlockPrefix) {
 			blocks = append(blocks, id)
 		} else {
 			markers = append(markers, name)
@@ -205,7 +205,7 @@ func (c *Catalog) deleteOrphans(ctx context.Context, ids []string, old map[strin
 		}
 	}
 	again := map[string]bool{}
-	err = c.b.List(ctx, uploadPrefix, func(name string, _ int64) error {
+	err = c.b.List(ctx, UploadPrefix, func(name string, _ int64) error {
 		if id, claim := markedBlock(name); !claim && !old[name] {
 			again[id] = true
 		}

@@ -151,7 +151,7 @@ func (c *Catalog) refresh(ctx context.Context) (deletions bool, err error) {
 		return false, err
 	}
 	listed, fresh := map[string]bool{}, []string(nil)
-	err = c.b.List(ctx, recordPrefix, func(name string, _ int64) error {
+	err = c.b.List(ctx, RecordPrefix, func(name string, _ int64) error {
 		id, err := recordOf(name)
 		if listed[id] = true; err == nil && (known[id] == nil || damaged[id] || lost[id]) {
 			fresh = append(fresh, id)
@@ -217,7 +217,7 @@ func (c *Catalog) refresh(ctx context.Context) (deletions bool, err error) {
 
 // recordOf returns the id of the record of a name.
 func recordOf(name string) (string, error) {
-	id, ok := strings.CutSuffix(strings.TrimPrefix(name, recordPrefix), recordSuffix)
+	id, ok := strings.CutSuffix(strings.TrimPrefix(name, RecordPrefix), recordSuffix)
 	if !ok || strings.Contains(id, "/") {
 		return "", fmt.Errorf("%s: %w: this is not the name of a commit record", name, model.ErrCorrupt)
 	}

@@ -99,19 +99,19 @@ func (r *Repairer) Propose(ctx context.Context, s *Survey) (all []repair.Step, w
 // seedFromCopy puts the seed back.
 func (r *Repairer) seedFromCopy(seed model.KeySeed) repair.Step {
 	return repair.Step{
-		Object: seedName, Why: "the object is missing or damaged", Action: "put it back from " + copyName(seedName),
+		Object: SeedName, Why: "the object is missing or damaged", Action: "put it back from " + copyName(SeedName),
 		Do: func(ctx context.Context) error {
-			if err := r.stillNoSeed(ctx, seedName); err != nil {
+			if err := r.stillNoSeed(ctx, SeedName); err != nil {
 				return err
 			}
-			if now, err := readSeedObject(ctx, r.Bucket, copyName(seedName)); err != nil || now != seed {
-				return fmt.Errorf("%w: %s was %016x and is %016x (%v)", repair.ErrOutdated, copyName(seedName), uint64(seed), uint64(now), err)
+			if now, err := readSeedObject(ctx, r.Bucket, copyName(SeedName)); err != nil || now != seed {
+				return fmt.Errorf("%w: %s was %016x and is %016x (%v)", repair.ErrOutdated, copyName(SeedName), uint64(seed), uint64(now), err)
 			}
 			data, err := storedSeed(seed)
 			if err != nil {
 				return err
 			}
-			return r.replace(ctx, seedName, data)
+			return r.replace(ctx, SeedName, data)
 		},
 	}
 }
@@ -119,10 +119,10 @@ func (r *Repairer) seedFromCopy(seed model.KeySeed) repair.Step {
 // rebuildSeed writes the seed that all blocks name.
 func (r *Repairer) rebuildSeed(seed model.KeySeed) repair.Step {
 	return repair.Step{
-		Object: seedName, Why: "the object and its copy are missing or damaged",
+		Object: SeedName, Why: "the object and its copy are missing or damaged",
 		Action: fmt.Sprintf("rebuild it from the blocks, which all name the key seed %016x", uint64(seed)),
 		Do: func(ctx context.Context) error {
-			for _, name := range []string{seedName, copyName(seedName)} {
+			for _, name := range []string{SeedName, copyName(SeedName)} {
 				if err := r.stillNoSeed(ctx, name); err != nil {
 					return err
 				}
@@ -131,10 +131,10 @@ func (r *Repairer) rebuildSeed(seed model.KeySeed) repair.Step {
 			if err != nil {
 				return err
 			}
-			if err := r.replace(ctx, seedName, data); err != nil {
+			if err := r.replace(ctx, SeedName, data); err != nil {
 				return err
 			}
-			return r.replace(ctx, copyName(seedName), data)
+			return r.replace(ctx, copyName(SeedName), data)
 		},
 	}
 }
@@ -282,7 +282,7 @@ func (r *Repairer) doubledBlock(d doubledBlock) repair.Step {
 
 // stray rebuilds the record of a block, or sets a block aside that cannot be read.
 func (r *Repairer) stray(ctx context.Context, s *Survey, o SurveyObject) repair.Step {
-	id := strings.TrimPrefix(o.Name, blockPrefix)
+	id := strings.TrimPrefix(o.Name, BlockPrefix)
 	step := repair.Step{Object: o.Name, Why: "the commit record of the block is lost"}
 	b, err := r.Describe(ctx, id, o.Bytes)
 	if err != nil {

@@ -103,18 +103,18 @@ func (r *Repairer) stillNoSeed(ctx context.Context, name string) error {
 // stillStray expects a block to be there, without an upload and without a record. It reads the records that
 // were not intact in the survey.
 func (r *Repairer) stillStray(ctx context.Context, s *Survey, o SurveyObject) error {
-	id := o.Name[len(blockPrefix):]
+	id := o.Name[len(BlockPrefix):]
 	if err := r.stillSized(ctx, id, o.Bytes); err != nil {
 		return err
 	}
-	err := r.Bucket.List(ctx, uploadPrefix+id+".", func(name string, _ int64) error {
+	err := r.Bucket.List(ctx, UploadPrefix+id+".", func(name string, _ int64) error {
 		return fmt.Errorf("%w: the block is being uploaded: %s", repair.ErrOutdated, name)
 	})
 	if err != nil {
 		return err
 	}
 	var news []string
-	err = r.Bucket.List(ctx, recordPrefix, func(name string, _ int64) error {
+	err = r.Bucket.List(ctx, RecordPrefix, func(name string, _ int64) error {
 		if s.contents[name] == nil {
 			news = append(news, name)
 		}

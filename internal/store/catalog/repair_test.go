@@ -167,10 +167,10 @@ func TestRecordCollectedDuringPutBack(t *testing.T) {
 		if i.left > 0 {
 			return
 		}
-		if got := objectsBelow(t, b, recordPrefix); !slices.Equal(got, []string{shipB}) {
+		if got := objectsBelow(t, b, RecordPrefix); !slices.Equal(got, []string{shipB}) {
 			t.Errorf("before request %d: records %v", at, got)
 		}
-		if got := objectsBelow(t, b, copyName(recordPrefix)); len(got) != 1 {
+		if got := objectsBelow(t, b, copyName(RecordPrefix)); len(got) != 1 {
 			t.Errorf("before request %d: copies %v", at, got)
 		}
 	}
@@ -193,7 +193,7 @@ func TestRepairWithoutMemory(t *testing.T) {
 	put(t, b, ObjectName("z"), strings.Repeat("z", 12345))
 	now += int64(31 * time.Hour)
 	collect(t, c)
-	records := objectsBelow(t, b, recordPrefix)
+	records := objectsBelow(t, b, RecordPrefix)
 	if len(records) != 2 {
 		t.Fatalf("records %v", records)
 	}
@@ -231,7 +231,7 @@ func TestRepairWithoutMemory(t *testing.T) {
 			t.Fatalf("%s: %s: %v", p.Object, p.Action, err)
 		}
 	}
-	if got := objectsBelow(t, b, recordPrefix); !slices.Equal(got, records) {
+	if got := objectsBelow(t, b, RecordPrefix); !slices.Equal(got, records) {
 		t.Errorf("records %v, expected %v", got, records)
 	}
 	if s, err := ReadSurvey(ctx, b, mem); err != nil || len(s.Problems) > 0 {
@@ -240,7 +240,7 @@ func TestRepairWithoutMemory(t *testing.T) {
 	for range 4 {
 		now += int64(30 * time.Hour)
 		collect(t, c)
-		if !c.Has("m") || len(c.lost)+len(c.strays) > 0 || len(objectsBelow(t, b, blockPrefix)) != 2 {
+		if !c.Has("m") || len(c.lost)+len(c.strays) > 0 || len(objectsBelow(t, b, BlockPrefix)) != 2 {
 			t.Fatalf("live are %v, lost %v, strays %v", ids(c.Live()), lostOf(c), c.strays)
 		}
 	}

@@ -75,7 +75,7 @@ func TestOlderBucketIsKept(t *testing.T) {
 				now += int64(10 * time.Hour)
 				collect(t, c)
 			}
-			if got := objectsBelow(t, b, blockPrefix); !slices.Equal(got, []string{"blocks/a", "blocks/b"}) {
+			if got := objectsBelow(t, b, BlockPrefix); !slices.Equal(got, []string{"blocks/a", "blocks/b"}) {
 				t.Fatalf("restart %v, collected %v: blocks %v are left", restart, collected, got)
 			}
 			s, err := ReadSurvey(ctx, b, mem)

@@ -33,7 +33,7 @@ func EnsureSeed(ctx context.Context, b bucket.Bucket) (model.KeySeed, error) {
 	if !errors.Is(err, bucket.ErrNotFound) {
 		return seed, err
 	}
-	for _, prefix := range []string{recordPrefix, blockPrefix, uploadPrefix, collectedPrefix, copyPrefix} {
+	for _, prefix := range []string{RecordPrefix, BlockPrefix, UploadPrefix, CollectedPrefix, CopyPrefix} {
 		err := b.List(ctx, prefix, func(name string, _ int64) error {
 			return fmt.Errorf("%w: it has %s", errOccupied, name)
 		})
@@ -42,22 +42,22 @@ func EnsureSeed(ctx context.Context, b bucket.Bucket) (model.KeySeed, error) {
 			if seed, e := readSeed(ctx, b); !errors.Is(e, bucket.ErrNotFound) {
 				return seed, e
 			}
-			return 0, fmt.Errorf("%s: %w: the object is missing, but the bucket is %v", seedName, model.ErrCorrupt, err)
+			return 0, fmt.Errorf("%s: %w: the object is missing, but the bucket is %v", SeedName, model.ErrCorrupt, err)
 		}
 		if err != nil {
-			return 0, fmt.Errorf("%s: %w", seedName, err)
+			return 0, fmt.Errorf("%s: %w", SeedName, err)
 		}
 	}
 	var random [8]byte
 	if _, err := rand.Read(random[:]); err != nil {
-		return 0, fmt.Errorf("%s: %w: %w", seedName, model.ErrTransient, err)
+		return 0, fmt.Errorf("%s: %w: %w", SeedName, model.ErrTransient, err)
 	}
 	data, err := storedSeed(model.KeySeed(binary.BigEndian.Uint64(random[:])))
 	if err != nil {
 		return 0, err
 	}
-	if _, err := b.PutIfAbsent(ctx, seedName, data); err != nil {
-		return 0, fmt.Errorf("%s: %w", seedName, err)
+	if _, err := b.PutIfAbsent(ctx, SeedName, data); err != nil {
+		return 0, fmt.Errorf("%s: %w", SeedName, err)
 	}
 	// Another process may have been first.
 	return readSeed(ctx, b)
@@ -67,7 +67,7 @@ func EnsureSeed(ctx context.Context, b bucket.Bucket) (model.KeySeed, error) {
 func storedSeed(seed model.KeySeed) ([]byte, error) {
 	data, err := json.Marshal(seedRecord{Version: seedVersion, Seed: fmt.Sprintf("%016x", uint64(seed))})
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w: %v", seedName, model.ErrInvalid, err)
+		return nil, fmt.Errorf("%s: %w: %v", SeedName, model.ErrInvalid, err)
 	}
 	return checksum.Seal(append(data, '\n')), nil
 }
@@ -77,9 +77,9 @@ func Seed(ctx context.Context, b Reader) (model.KeySeed, error) { return readSee
 
 // readSeed returns the seed, or that of its copy if it is missing or damaged.
 func readSeed(ctx context.Context, b Reader) (model.KeySeed, error) {
-	seed, err := readSeedObject(ctx, b, seedName)
+	seed, err := readSeedObject(ctx, b, SeedName)
 	if errors.Is(err, bucket.ErrNotFound) || errors.Is(err, model.ErrCorrupt) {
-		if spare, e := readSeedObject(ctx, b, copyName(seedName)); e == nil {
+		if spare, e := readSeedObject(ctx, b, copyName(SeedName)); e == nil {
 			return spare, nil
 		}
 	}
@@ -88,8 +88,8 @@ func readSeed(ctx context.Context, b Reader) (model.KeySeed, error) {
 
 // keepSeed copies the seed if it has no copy, and logs that it is missing, damaged or another one.
 func (c *Catalog) keepSeed(ctx context.Context) error {
-	seed, err := readSeedObject(ctx, c.b, seedName)
-	copied, spare := readSeedObject(ctx, c.b, copyName(seedName))
+	seed, err := readSeedObject(ctx, c.b, SeedName)
+	copied, spare := readSeedObject(ctx, c.b, copyName(SeedName))
 	if err == nil && spare == nil && seed != copied {
 		c.log.Error("the seed of the bucket is not that of its copy: one of them is of another bucket", "remedy", remedy)
 	}
@@ -99,9 +99,9 @@ func (c *Catalog) keepSeed(ctx context.Context) error {
 	if err != nil || !errors.Is(spare, bucket.ErrNotFound) {
 		return nil
 	}
-	data, err := c.b.Get(ctx, seedName)
+	data, err := c.b.Get(ctx, SeedName)
 	if err == nil {
-		_, err = c.b.PutIfAbsent(ctx, copyName(seedName), data)
+		_, err = c.b.PutIfAbsent(ctx, copyName(SeedName), data)
 	}
 	return err
 }

@@ -103,7 +103,7 @@ func (w *racer) ship(believed map[string]uint64) bool {
 	defer cancel()
 	switch w.random.IntN(4) {
 	case 0:
-		w.b.Add(fault.Rule{Kind: fault.LostAck, Op: fault.PutIfAbsent, Prefix: recordPrefix + shipPrefix, Times: 1})
+		w.b.Add(fault.Rule{Kind: fault.LostAck, Op: fault.PutIfAbsent, Prefix: RecordPrefix + shipPrefix, Times: 1})
 	case 1:
 		w.b.Add(fault.Rule{Kind: fault.Kind(w.random.IntN(2)), Skip: w.random.IntN(20), Times: 1 + w.random.IntN(3)})
 	}
@@ -252,7 +252,7 @@ func checkLog(t *testing.T, ships []*commit) map[journal]uint64 {
 func checkVisible(t *testing.T, b bucket.Bucket, c *Catalog, covered map[journal]uint64) {
 	t.Helper()
 	sources := map[journal][]Source{}
-	objects := objectsBelow(t, b, blockPrefix)
+	objects := objectsBelow(t, b, BlockPrefix)
 	for _, b := range c.Live() {
 		if _, found := slices.BinarySearch(objects, ObjectName(b.ID)); !found {
 			t.Errorf("%s has no object", b.ID)

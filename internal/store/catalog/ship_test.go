@@ -95,8 +95,8 @@ func TestShipIsOne(t *testing.T) {
 			t.Errorf("covered are %+v and %+v by %d ships", v, c.Covered("n2", 0), c.lastShip)
 		}
 	}
-	if uploads != 4 || len(objectsBelow(t, b, uploadPrefix)) != 0 {
-		t.Errorf("%d uploads, markers %v", uploads, objectsBelow(t, b, uploadPrefix))
+	if uploads != 4 || len(objectsBelow(t, b, UploadPrefix)) != 0 {
+		t.Errorf("%d uploads, markers %v", uploads, objectsBelow(t, b, UploadPrefix))
 	}
 }
 
@@ -109,8 +109,8 @@ func TestLostShipIsNotRepeated(t *testing.T) {
 		c, other := openWith(t, b, nil, &now), openWith(t, b, nil, &now)
 		uploads := 0
 		lost := shipOf(c, block("x", 1, 2))
-		b.Add(fault.Rule{Kind: fault.LostAck, Op: fault.PutIfAbsent, Prefix: recordPrefix, Times: 1})
-		b.Add(fault.Rule{Kind: fault.Fail, Op: fault.Get, Prefix: recordPrefix, Skip: 1, Times: 1})
+		b.Add(fault.Rule{Kind: fault.LostAck, Op: fault.PutIfAbsent, Prefix: RecordPrefix, Times: 1})
+		b.Add(fault.Rule{Kind: fault.Fail, Op: fault.Get, Prefix: RecordPrefix, Skip: 1, Times: 1})
 		if _, err := c.Ship(ctx, *lost, uploader(t, c, &uploads)); !errors.Is(err, model.ErrTransient) || uploads != 1 {
 			t.Fatal(uploads, err)
 		}
@@ -126,8 +126,8 @@ func TestLostShipIsNotRepeated(t *testing.T) {
 			now += int64(20 * time.Hour)
 			collect(t, other)
 		}
-		if got := objectsBelow(t, b, blockPrefix); slices.Contains(got, ObjectName("x")) || !slices.Contains(objectsBelow(t, b, recordPrefix), shipA) {
-			t.Fatalf("restart %v: there are %v and %v", restart, got, objectsBelow(t, b, recordPrefix))
+		if got := objectsBelow(t, b, BlockPrefix); slices.Contains(got, ObjectName("x")) || !slices.Contains(objectsBelow(t, b, RecordPrefix), shipA) {
+			t.Fatalf("restart %v: there are %v and %v", restart, got, objectsBelow(t, b, RecordPrefix))
 		}
 		if restart {
 			c = openWith(t, b, nil, &now)

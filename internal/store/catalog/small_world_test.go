@@ -78,7 +78,7 @@ func (g *smallGate) ask(op, name string, put bool) fate {
 }
 
 func (g *smallGate) PutIfAbsent(ctx context.Context, name string, data []byte) (bool, error) {
-	if !strings.HasPrefix(name, recordPrefix+shipPrefix) {
+	if !strings.HasPrefix(name, RecordPrefix+shipPrefix) {
 		return g.Bucket.PutIfAbsent(ctx, name, data)
 	}
 	switch g.ask("create", name, true) {
@@ -94,14 +94,14 @@ func (g *smallGate) PutIfAbsent(ctx context.Context, name string, data []byte) (
 }
 
 func (g *smallGate) Get(ctx context.Context, name string) ([]byte, error) {
-	if strings.HasPrefix(name, recordPrefix+shipPrefix) && g.ask("get", name, false) == killed {
+	if strings.HasPrefix(name, RecordPrefix+shipPrefix) && g.ask("get", name, false) == killed {
 		return nil, errKilled
 	}
 	return g.Bucket.Get(ctx, name)
 }
 
 func (g *smallGate) List(ctx context.Context, prefix string, fn func(string, int64) error) error {
-	if strings.HasPrefix(prefix, recordPrefix) && g.ask("list", prefix, false) == killed {
+	if strings.HasPrefix(prefix, RecordPrefix) && g.ask("list", prefix, false) == killed {
 		return errKilled
 	}
 	return g.Bucket.List(ctx, prefix, fn)

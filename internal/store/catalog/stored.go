@@ -11,6 +11,7 @@ import (
 
 	"github.com/shaledb/shale/internal/bucket"
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/catalog/entry"
 )
 
 // Stored is a commit record as it is stored, for programs that move records without changing them.
@@ -33,14 +34,14 @@ func CopyName(name string) string { return copyName(name) }
 
 // Names of objects, and what names begin with.
 const (
-	SeedName        = seedName
-	BlockPrefix     = blockPrefix
-	RecordPrefix    = recordPrefix
-	CopyPrefix      = copyPrefix
-	CollectedPrefix = collectedPrefix
-	UploadPrefix    = uploadPrefix
+	SeedName        = "seed"
+	BlockPrefix     = entry.BlockPrefix
+	RecordPrefix    = "catalog/"
+	CopyPrefix      = "copies/"
+	CollectedPrefix = "collected/"
+	UploadPrefix    = "uploads/"
 	// TopicPrefix begins the names of the objects of package topics.
-	TopicPrefix = topicPrefix
+	TopicPrefix = "kafka-"
 	// FamilyPrefix begins those of package families.
 	FamilyPrefix = "families/"
 	// DecisionPrefix begins those of package decision.
@@ -58,7 +59,7 @@ func ReadStored(ctx context.Context, b Reader) ([]Stored, error) {
 	var before []string
 	for n := range maxListings {
 		var ids []string
-		err := b.List(ctx, recordPrefix, func(name string, _ int64) error {
+		err := b.List(ctx, RecordPrefix, func(name string, _ int64) error {
 			id, err := recordOf(name)
 			ids = append(ids, id)
 			return err

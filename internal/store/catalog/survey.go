@@ -96,12 +96,12 @@ func ReadSurvey(ctx context.Context, b, memory Reader) (*Survey, error) {
 	sizes := map[string]int64{}
 	err := b.List(ctx, "", func(name string, size int64) error {
 		switch {
-		case strings.HasPrefix(name, blockPrefix):
-			sizes[strings.TrimPrefix(name, blockPrefix)] = size
+		case strings.HasPrefix(name, BlockPrefix):
+			sizes[strings.TrimPrefix(name, BlockPrefix)] = size
 		case strings.HasPrefix(name, asidePrefix):
 			s.Aside = append(s.Aside, SurveyObject{name, size})
-		case name != seedName && !strings.HasPrefix(name, recordPrefix) && !strings.HasPrefix(name, copyPrefix) && !strings.HasPrefix(name, FamilyPrefix) && !strings.HasPrefix(name, DecisionPrefix) &&
-			!strings.HasPrefix(name, uploadPrefix) && !strings.HasPrefix(name, collectedPrefix) && !strings.HasPrefix(name, topicPrefix):
+		case name != SeedName && !strings.HasPrefix(name, RecordPrefix) && !strings.HasPrefix(name, CopyPrefix) && !strings.HasPrefix(name, FamilyPrefix) && !strings.HasPrefix(name, DecisionPrefix) &&
+			!strings.HasPrefix(name, UploadPrefix) && !strings.HasPrefix(name, CollectedPrefix) && !strings.HasPrefix(name, TopicPrefix):
 			s.Strangers = append(s.Strangers, SurveyObject{name, size})
 		}
 		return nil
@@ -112,18 +112,18 @@ func ReadSurvey(ctx context.Context, b, memory Reader) (*Survey, error) {
 	marked := map[string]bool{}
 	var names []string
 	for prefix, note := range map[string]func(name string){
-		uploadPrefix: func(name string) {
+		UploadPrefix: func(name string) {
 			id, claim := markedBlock(name)
 			marked[id] = marked[id] || !claim
 		},
-		copyName(recordPrefix): func(name string) { s.copied[strings.TrimPrefix(name, copyPrefix)] = true },
+		copyName(RecordPrefix): func(name string) { s.copied[strings.TrimPrefix(name, CopyPrefix)] = true },
 	} {
 		err := b.List(ctx, prefix, func(name string, _ int64) error { note(name); return nil })
 		if err != nil {
 			return nil, fmt.Errorf("survey: %w", err)
 		}
 	}
-	err = b.List(ctx, recordPrefix, func(name string, _ int64) error { names = append(names, name); return nil })
+	err = b.List(ctx, RecordPrefix, func(name string, _ int64) error { names = append(names, name); return nil })
 	if err != nil {
 		return nil, fmt.Errorf("survey: %w", err)
 	}
@@ -172,19 +172,19 @@ func sizeOf(ctx context.Context, b Reader, name string) (int64, error) {
 
 // seed reads the seed, or adds a problem.
 func (s *Survey) seed(ctx context.Context) {
-	seed, err := readSeedObject(ctx, s.bucket, seedName)
+	seed, err := readSeedObject(ctx, s.bucket, SeedName)
 	if err != nil && (errors.Is(err, bucket.ErrNotFound) || errors.Is(err, model.ErrCorrupt)) {
-		if spare, e := readSeedObject(ctx, s.bucket, copyName(seedName)); e == nil {
+		if spare, e := readSeedObject(ctx, s.bucket, copyName(SeedName)); e == nil {
 			s.seedLost, s.SeedKnown, seed = true, true, spare
 		}
 	}
 	s.SeedKnown = s.SeedKnown || err == nil
 	if errors.Is(err, bucket.ErrNotFound) {
 		// The seed is the first object that a server writes.
-		err = fmt.Errorf("%s: %w: the object is missing: the bucket was not made by Shale, or has lost its seed", seedName, model.ErrCorrupt)
+		err = fmt.Errorf("%s: %w: the object is missing: the bucket was not made by Shale, or has lost its seed", SeedName, model.ErrCorrupt)
 	}
-	if spare, e := readSeedObject(ctx, s.bucket, copyName(seedName)); err == nil && e == nil && spare != seed {
-		err = fmt.Errorf("%s: %w: it is %016x, and its copy %016x: one of them is of another bucket", seedName, model.ErrCorrupt, uint64(seed), uint64(spare))
+	if spare, e := readSeedObject(ctx, s.bucket, copyName(SeedName)); err == nil && e == nil && spare != seed {
+		err = fmt.Errorf("%s: %w: it is %016x, and its copy %016x: one of them is of another bucket", SeedName, model.ErrCorrupt, uint64(seed), uint64(spare))
 	}
 	if s.Seed = seed; err != nil {
 		s.Problems = append(s.Problems, err)

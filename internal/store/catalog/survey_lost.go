@@ -49,7 +49,7 @@ func (s *Survey) findLost(ctx context.Context, listed []string) (records []*comm
 		names[name] = true
 	}
 	if s.memory != nil {
-		err := s.memory.List(ctx, recordPrefix, func(name string, _ int64) error {
+		err := s.memory.List(ctx, RecordPrefix, func(name string, _ int64) error {
 			names[name] = true
 			return nil
 		})
@@ -108,7 +108,7 @@ func (s *Survey) checkCopy(ctx context.Context, name string) {
 func (s *Survey) findStrays(ctx context.Context, marked map[string]bool) error {
 	var orphans []SurveyObject
 	for _, o := range s.Orphans {
-		if marked[strings.TrimPrefix(o.Name, blockPrefix)] {
+		if marked[strings.TrimPrefix(o.Name, BlockPrefix)] {
 			orphans = append(orphans, o)
 			continue
 		}

@@ -96,7 +96,7 @@ func TestRepairOfBlockIsOutdated(t *testing.T) {
 		now += int64(time.Hour)
 		refresh(t, c)
 		collect(t, c)
-		if !slices.Equal(ids(c.Live()), []string{"a"}) || len(objectsBelow(t, b, blockPrefix)) != 1 {
+		if !slices.Equal(ids(c.Live()), []string{"a"}) || len(objectsBelow(t, b, BlockPrefix)) != 1 {
 			t.Errorf("with %q: live are %v", before, ids(c.Live()))
 		}
 	}

@@ -31,14 +31,14 @@ const (
 )
 
 // markerName names a marker of the upload of a block.
-func markerName(id string) string { return uploadPrefix + id + "." + nonce() }
+func markerName(id string) string { return UploadPrefix + id + "." + nonce() }
 
 // claimName names a claim to delete a block.
-func claimName(id string) string { return uploadPrefix + id + "." + claimMark + nonce() }
+func claimName(id string) string { return UploadPrefix + id + "." + claimMark + nonce() }
 
 // markedBlock returns the block of a marker or claim.
 func markedBlock(name string) (id string, claim bool) {
-	name = strings.TrimPrefix(name, uploadPrefix)
+	name = strings.TrimPrefix(name, UploadPrefix)
 	dot := max(0, strings.LastIndexByte(name, '.'))
 	return name[:dot], strings.HasPrefix(name[dot:], "."+claimMark)
 }
@@ -89,7 +89,7 @@ func (c *Catalog) Uploading(ctx context.Context, ids ...string) (done func(), er
 // giveWay returns an error of class transient if a collector is about to delete the object of one of the
 // blocks. It deletes claims whose collector has died. It lists once, however many blocks there are.
 func (c *Catalog) giveWay(ctx context.Context, ids []string) error {
-	prefix := uploadPrefix
+	prefix := UploadPrefix
 	if len(ids) == 1 {
 		prefix += ids[0] + "." + claimMark
 	}

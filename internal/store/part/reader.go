@@ -39,8 +39,8 @@ func (r *Reader) Bind(p file.Pages) *Reader { return &Reader{r.Reader.Bind(p), r
 
 // Charged returns a reader of the same part that asks charge before Select, LabelNames and LabelValues take
 // memory that grows with what they look at. They give it back, as a negative number, when they return, except
-// [RankBytes] for each rank of Select, and [Selection.Bytes] of SelectRuns. An error of charge ends them and is returned. It is called by the
-// goroutines that call them.
+// [RankBytes] for each rank of Select, and [Selection.Bytes] of SelectRuns. An error of charge ends them and
+// is returned. It is called by the goroutines that call them.
 func (r *Reader) Charged(charge func(bytes int64) error) *Reader {
 	return &Reader{r.Reader, charge}
 }
