@@ -16,7 +16,7 @@ import (
 
 func TestBuildInfoIsTheProgram(t *testing.T) {
 	c := config.Config{Version: "1.2.3", Commit: "c0ffee"}
-	v := promOptions(c, nil, &promEngine{}, apiOptions(c, prometheus.NewRegistry(), nil)).Version
+	v := promOptions(c, &Engine{}, &promEngine{}, apiOptions(c, prometheus.NewRegistry(), nil)).Version
 	if v.Version != "1.2.3" || v.Revision != "c0ffee" || v.GoVersion != runtime.Version() {
 		t.Errorf("got %+v", v)
 	}
