@@ -73,8 +73,10 @@ func (h *Handler) store(r *receive.Request, f form, kept bool) (_ receive.Respon
 		w.cutRepeated()
 	}
 	stored, left, err := r.Push(b, w.left)
-	if any := stored.Total() > 0; any || err == nil { // with an error, rows of known series may be stored
-		due = w.election.stored(any)
+	// With an error, rows of known series may be stored. A leader of which all is left out shows no life: the
+	// other replica may be the one that can be stored.
+	if any := stored.Total() > 0; any || err == nil && w.election.repeated.Total() > 0 {
+		due = w.election.stored(any, err == nil)
 	}
 	if err != nil {
 		return receive.Response{Stored: stored}, due, err

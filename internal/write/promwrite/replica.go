@@ -16,7 +16,8 @@ type Elector interface {
 	Judge(tenant string, cluster, replica []byte) replicas.Verdict
 	// JudgeKept is for a request that was kept.
 	JudgeKept(tenant string, cluster, replica []byte) replicas.Verdict
-	// Stored reports whether requests of the leader are due, which are to be stored.
+	// Stored is told of rows that are durable, and of up to which time all are; 0: not of any. It reports whether
+	// requests of the leader are due, which are to be stored.
 	Stored(v *replicas.Verdict, newest int64) (due bool)
 	// StoredKept is for a request that was kept.
 	StoredKept(v *replicas.Verdict, newest int64) (due bool)
@@ -165,12 +166,13 @@ func (w *walker) cutRepeated() {
 }
 
 // stored tells the elector of rows that are durable, and returns the clusters of which requests are due. any
-// says that some had to be stored.
-func (e *election) stored(any bool) (due []*replicas.Cluster) {
+// says that some had to be stored, and all that no other rows wait to be sent again. Until none wait, it is
+// not known up to which time the leader has written: the other replica may be the one that stores them.
+func (e *election) stored(any, all bool) (due []*replicas.Cluster) {
 	for i := range e.parts {
 		p := &e.parts[i]
 		newest := p.newest
-		if !any {
+		if !any || !all {
 			newest = 0
 		}
 		tell := e.elector.Stored

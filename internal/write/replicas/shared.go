@@ -243,14 +243,11 @@ func (l *lead) wait() <-chan struct{} {
 	return l.changed
 }
 
-// Stored is told that rows of a leader are durable, and of their newest time; 0: none had to be stored. It
-// reports whether requests of the leader from before its election are due. Only this is a sign of life: a
-// leader whose requests reach a process that cannot store them does not keep the others away.
+// Stored is [Table.Stored]. The others are told of it.
 func (s *Shared) Stored(v *Verdict, newest int64) (due bool) {
 	s.mu.Lock()
-	c := v.Cluster
-	if c.replica == v.replica {
-		c.seen, c.lead.wrote, c.lead.owing = s.o.Now(), true, false
+	if c := v.Cluster; c.replica == v.replica {
+		c.lead.wrote, c.lead.owing = true, false
 	}
 	s.mu.Unlock()
 	return s.Table.Stored(v, newest)

@@ -88,13 +88,11 @@ func (t *Table) PutBack(c *Cluster, s Spare) {
 func (t *Table) TookOver() { t.metrics.tookOver.Inc() }
 
 // takeOverLocked makes the requests of a new leader due that have newer rows than those of the leader before.
+// What is still due to that one waits again: it may be elected once more.
 func (t *Table) takeOverLocked(c *Cluster) {
-	for len(c.spares.due) > 0 {
-		t.dropLocked(c, &c.spares.due)
-	}
-	waiting := c.spares.waiting
-	c.spares.waiting = nil
-	for _, s := range waiting {
+	all := append(c.spares.due, c.spares.waiting...)
+	c.spares.due, c.spares.waiting = nil, nil
+	for _, s := range all {
 		switch {
 		case s.Newest <= c.until:
 			t.freeLocked(c, s.Bytes)

@@ -119,7 +119,8 @@ func (c *Cluster) reach(newest int64, now time.Time) {
 // Labels returns the names of the labels of cluster and replica.
 func (t *Table) Labels() (cluster, replica string) { return t.o.ClusterLabel, t.o.ReplicaLabel }
 
-// Judge says whether a replica is the leader of its cluster, and elects it if there is none.
+// Judge says whether a replica is the leader of its cluster, and elects it if there is none. It does not take
+// a request for a sign of life, as it may be one that cannot be stored: see [Table.Stored].
 func (t *Table) Judge(tenant string, cluster, replica []byte) Verdict {
 	now := t.o.Now()
 	t.mu.Lock()
@@ -131,18 +132,16 @@ func (t *Table) Judge(tenant string, cluster, replica []byte) Verdict {
 		if c, refused = t.addLocked(tenant, string(cluster), now); c == nil {
 			return Verdict{Refused: refused}
 		}
-		t.electLocked(c, tenant, string(cluster), string(replica))
+		t.electLocked(c, tenant, string(cluster), string(replica), now)
 	case c.replica == string(replica):
 	case now.Sub(c.seen) < t.o.Failover:
 		return Verdict{Spare: c, Now: now.UnixNano()}
 	default:
 		// A sender with a clock far ahead must not silence its successor for long.
 		c.until = min(c.newest, now.Add(max(t.o.Failover, minSilence)).UnixNano())
-		t.electLocked(c, tenant, string(cluster), string(replica))
+		t.electLocked(c, tenant, string(cluster), string(replica), now)
 		t.takeOverLocked(c)
 	}
-	c.seen = now
-	t.unsaved = true
 	return Verdict{Cluster: c, Until: c.until, Now: now.UnixNano(), replica: c.replica}
 }
 
@@ -158,9 +157,9 @@ func (t *Table) JudgeKept(tenant string, cluster, replica []byte) Verdict {
 	return Verdict{Cluster: c, Until: c.until, Now: t.o.Now().UnixNano(), replica: c.replica}
 }
 
-func (t *Table) electLocked(c *Cluster, tenant, cluster, replica string) {
+func (t *Table) electLocked(c *Cluster, tenant, cluster, replica string, now time.Time) {
 	t.o.Logger.Info("elected a replica of an HA pair", "tenant", tenant, "cluster", cluster, "replica", replica, "before", c.replica)
-	c.replica = replica
+	c.replica, c.seen, t.unsaved = replica, now, true
 	t.metrics.elections.Inc()
 	select {
 	case t.elected <- struct{}{}:
@@ -216,15 +215,28 @@ func (t *Table) forgetLocked(now time.Time) {
 	t.metrics.clusters.Set(float64(t.clusters))
 }
 
-// Stored tells the newest time of the samples of a leader that are durable, in Unix nanoseconds; 0: none had
-// to be stored. It reports whether requests of the leader from before its election are due.
-func (t *Table) Stored(v *Verdict, newest int64) (due bool) { return t.StoredKept(v, newest) }
+// Stored is told that rows of a leader are durable, and up to which time all that it has sent are, in Unix
+// nanoseconds; 0: that is not known, or none had to be stored. It reports whether requests of the leader from
+// before its election are due. Only this is a sign of life: a leader of which nothing can be stored, as with a
+// clock that is far ahead, does not keep the others away.
+func (t *Table) Stored(v *Verdict, newest int64) (due bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if c := v.Cluster; c.replica == v.replica {
+		c.seen = t.o.Now()
+	}
+	return t.storedLocked(v.Cluster, newest)
+}
 
-// StoredKept is Stored for a request that was kept.
+// StoredKept is Stored for a request that was kept. It is no sign of life.
 func (t *Table) StoredKept(v *Verdict, newest int64) (due bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	c := v.Cluster
+	return t.storedLocked(v.Cluster, newest)
+}
+
+func (t *Table) storedLocked(c *Cluster, newest int64) (due bool) {
+	t.unsaved = true
 	c.reach(newest, t.o.Now())
 	t.trimLocked(c)
 	return len(c.spares.due) > 0

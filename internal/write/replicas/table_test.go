@@ -38,9 +38,13 @@ func (w *world) open(t *testing.T) {
 	}
 }
 
-// judge reports whether a replica is stored.
+// judge reports whether a replica is stored, and stores it then.
 func (w *world) judge(tenant, cluster, replica string) bool {
-	return w.Judge(tenant, []byte(cluster), []byte(replica)).Cluster != nil
+	v := w.Judge(tenant, []byte(cluster), []byte(replica))
+	if v.Cluster != nil {
+		w.Stored(&v, 0)
+	}
+	return v.Cluster != nil
 }
 
 func (w *world) want(t *testing.T, what string, got, want bool) {
