@@ -133,7 +133,7 @@ func (r *ingestRole) options(split budget) func(*topics.Epoch, int32, int) inges
 			// One response is being read while another one waits.
 			ReadBytes:    int32(min(max(split.journal/partitions/2, 64<<10), 4<<20)),
 			Ships:        ships(c),
-			Version:      c.Kafka.Version,
+			Version:      c.Kafka.JournalVersion,
 			LabelRefresh: c.Roles.LabelRefresh, ShipEvery: c.Roles.ShipEvery, Bucket: n.bucket, Catalog: r.catalog, Room: n.disk.Room, Logger: n.log,
 			Head: head.Options{
 				FS: n.fs, Dir: n.fs.PathJoin(n.dataDir, ingestFolder, headFolderOf(epoch.Number, partition)), Seed: n.seed,

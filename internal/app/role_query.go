@@ -80,7 +80,7 @@ func openQuery(ctx context.Context, n *node) (_ role, err error) {
 	}
 	e.elsewhere.lost = q.progress.Lost
 	e.deletions = deletions.New(deletions.Options{
-		Connection: n.config.Kafka.Connection(), Epoch: q.progress.Writes, GivenUp: q.progress.GivenUp, Bucket: n.bucket, Catalog: e.catalog, Filters: lineFilter, Version: n.config.Kafka.Version, Most: q.c.Head.Deletion.Deletions, Registerer: n.registry,
+		Connection: n.config.Kafka.Connection(), Epoch: q.progress.Writes, GivenUp: q.progress.GivenUp, Bucket: n.bucket, Catalog: e.catalog, Filters: lineFilter, Version: n.config.Kafka.JournalVersion, Most: q.c.Head.Deletion.Deletions, Registerer: n.registry,
 	})
 	if q.remote, err = peers.Open(&q.c.Roles, q.progress, e.deletions.Hiding, n.registry); err != nil {
 		return nil, err

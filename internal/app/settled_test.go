@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net/http/httptest"
-	"sync"
 	"testing"
 	"time"
 
@@ -76,7 +75,6 @@ type rolesWorld struct {
 	seed        model.KeySeed
 	server      *httptest.Server
 
-	mu      sync.Mutex
 	holders []*resultHolder
 	deleted int
 }

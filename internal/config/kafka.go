@@ -9,16 +9,16 @@ import (
 
 // Kafka names the topic that carries writes between roles, and says how to reach it.
 type Kafka struct {
-	Version   int    `name:"journal-version" type:"count" default:"3" placeholder:"N" min:"1" max:"3" help:"Version of what roles write for each other in Kafka and in the bucket. While programs of an earlier version run, it is the newest that these know: docs/scale-out.md has the order of an upgrade. 1 has no deletions, and 2 neither leaders of partitions nor topics that follow others."`
-	Brokers   string `name:"kafka.brokers" default:"" placeholder:"HOST:PORT,..." help:"Brokers of the Kafka cluster that carries writes between roles, separated by commas. Some of them are enough: they name the others."`
-	Topic     string `name:"kafka.topic" default:"shale" placeholder:"NAME" help:"Topic that carries writes. 'shale kafka create' makes it with the right settings."`
-	TLS       Switch `name:"kafka.tls" default:"off" placeholder:"on|off" help:"Use TLS for all connections to Kafka."`
-	TLSCA     string `name:"kafka.tls-ca-file" default:"" placeholder:"FILE" help:"Certificates in PEM of the authorities that brokers are checked against. Empty: those of the system."`
-	TLSCert   string `name:"kafka.tls-cert-file" default:"" placeholder:"FILE" help:"Certificate in PEM by which Shale proves itself to brokers. Empty: none."`
-	TLSKey    string `name:"kafka.tls-key-file" default:"" placeholder:"FILE" help:"Private key in PEM of kafka.tls-cert-file."`
-	Mechanism string `name:"kafka.sasl-mechanism" default:"" placeholder:"NAME" help:"How Shale logs in to brokers: plain, scram-sha-256 or scram-sha-512. plain sends the password, so use TLS with it. Empty: there is no login."`
-	User      string `name:"kafka.sasl-user" default:"" placeholder:"NAME" help:"User for kafka.sasl-mechanism."`
-	Password  string `name:"kafka.sasl-password-file" default:"" placeholder:"FILE" help:"File whose first line is the password of kafka.sasl-user."`
+	JournalVersion int    `name:"journal-version" type:"count" default:"3" placeholder:"N" min:"1" max:"3" help:"Version of what roles write for each other in Kafka and in the bucket. While programs of an earlier version run, it is the newest that these know: docs/scale-out.md has the order of an upgrade. 1 has no deletions, and 2 neither leaders of partitions nor topics that follow others."`
+	Brokers        string `name:"kafka.brokers" default:"" placeholder:"HOST:PORT,..." help:"Brokers of the Kafka cluster that carries writes between roles, separated by commas. Some of them are enough: they name the others."`
+	Topic          string `name:"kafka.topic" default:"shale" placeholder:"NAME" help:"Topic that carries writes. 'shale kafka create' makes it with the right settings."`
+	TLS            Switch `name:"kafka.tls" default:"off" placeholder:"on|off" help:"Use TLS for all connections to Kafka."`
+	TLSCA          string `name:"kafka.tls-ca-file" default:"" placeholder:"FILE" help:"Certificates in PEM of the authorities that brokers are checked against. Empty: those of the system."`
+	TLSCert        string `name:"kafka.tls-cert-file" default:"" placeholder:"FILE" help:"Certificate in PEM by which Shale proves itself to brokers. Empty: none."`
+	TLSKey         string `name:"kafka.tls-key-file" default:"" placeholder:"FILE" help:"Private key in PEM of kafka.tls-cert-file."`
+	Mechanism      string `name:"kafka.sasl-mechanism" default:"" placeholder:"NAME" help:"How Shale logs in to brokers: plain, scram-sha-256 or scram-sha-512. plain sends the password, so use TLS with it. Empty: there is no login."`
+	User           string `name:"kafka.sasl-user" default:"" placeholder:"NAME" help:"User for kafka.sasl-mechanism."`
+	Password       string `name:"kafka.sasl-password-file" default:"" placeholder:"FILE" help:"File whose first line is the password of kafka.sasl-user."`
 }
 
 // Connection returns how to reach the brokers.

@@ -16,8 +16,8 @@ type Elector interface {
 	Judge(tenant string, cluster, replica []byte) replicas.Verdict
 	// JudgeKept is for a request that was kept.
 	JudgeKept(tenant string, cluster, replica []byte) replicas.Verdict
-	// Stored is told of rows that are durable, and of up to which time all are; 0: not of any. It reports whether
-	// requests of the leader are due, which are to be stored.
+	// Stored is told of rows that are durable, and of up to which time all are; 0: not of any. It reports
+	// whether requests of the leader are due, which are to be stored.
 	Stored(v *replicas.Verdict, newest int64) (due bool)
 	// StoredKept is for a request that was kept.
 	StoredKept(v *replicas.Verdict, newest int64) (due bool)

@@ -228,7 +228,7 @@ func (t *Table) Stored(v *Verdict, newest int64) (due bool) {
 	return t.storedLocked(v.Cluster, newest)
 }
 
-// StoredKept is Stored for a request that was kept. It is no sign of life.
+// StoredKept is Stored for a request that was kept. It does not count as a sign of life.
 func (t *Table) StoredKept(v *Verdict, newest int64) (due bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -91,7 +91,7 @@ func (f *flags) open(ctx context.Context, k *kong.Context, environ []string, std
 	if err != nil {
 		return nil, err
 	}
-	p := &place{connection: c.Kafka.Connection(), topic: c.Kafka.Topic, bucket: b, stdout: stdout, json: f.JSON, version: c.Kafka.Version}
+	p := &place{connection: c.Kafka.Connection(), topic: c.Kafka.Topic, bucket: b, stdout: stdout, json: f.JSON, version: c.Kafka.JournalVersion}
 	p.epochs, err = topics.List(ctx, b)
 	return p, err
 }
