@@ -51,8 +51,8 @@ func (b *breaker) failed(now time.Time) {
 	}
 }
 
-// unknown says that a request ended for reasons of its sender. If it was the one that is let through, another
-// one is.
+// unknown says that the end of a request tells nothing of the server. If it was the one that is let through,
+// another one is.
 func (b *breaker) unknown() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

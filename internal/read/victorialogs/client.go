@@ -35,6 +35,7 @@ type client struct {
 	authorization string
 	http          *http.Client
 	counts        *http.Client // for counts, which are not to take the turn of a query
+	proofs        *http.Client // for searches for copies, which are not to take that of a count
 	metrics       *metrics
 	breaker       breaker
 	pace          *pace
@@ -45,7 +46,7 @@ type client struct {
 func newClient(s *Settings, m *metrics) *client {
 	return &client{
 		url: s.Source.url, authorization: s.Authorization, metrics: m, pause: firstPause, pace: newPace(s.Requests),
-		http: connect(s.Source.url, s.Requests), counts: connect(s.Source.url, countConnections),
+		http: connect(s.Source.url, s.Requests), counts: connect(s.Source.url, countConnections), proofs: connect(s.Source.url, 1),
 	}
 }
 
@@ -73,6 +74,7 @@ func isLoopback(address string) bool {
 func (c *client) close() {
 	c.http.CloseIdleConnections()
 	c.counts.CloseIdleConnections()
+	c.proofs.CloseIdleConnections()
 }
 
 // query runs a LogsQL query and calls each with its rows. A row is valid during the call. If it fails for a
@@ -85,19 +87,15 @@ func (c *client) query(ctx context.Context, a access, kind, text string, each fu
 	}
 	pause := c.pause
 	for attempt := 1; ; attempt++ {
-		// The breaker is asked last: a request that waits for its turn is not the one that it lets through.
 		leave, err := c.turn(ctx, kind)
 		if err != nil {
 			return err
 		}
-		if !c.breaker.allow(time.Now()) {
-			leave()
-			c.metrics.requests.WithLabelValues(kind, "refused").Inc()
-			return c.tooMany()
-		}
 		began := time.Now()
-		handed, err := c.once(ctx, c.http, a, authorization, text, each)
-		leave()
+		handed, err := func() (bool, error) {
+			defer leave() // even if each panics
+			return c.once(ctx, c.http, a, authorization, text, each)
+		}()
 		c.metrics.seconds.WithLabelValues(kind).Observe(time.Since(began).Seconds())
 		var failed *failure
 		switch {
@@ -134,12 +132,21 @@ func (c *client) query(ctx context.Context, a access, kind, text string, each fu
 	}
 }
 
-// turn waits until a request may be sent.
+// turn waits until a request may be sent. It does not wait while the breaker is open: those that have the
+// turns may wait for a server that does not answer.
 func (c *client) turn(ctx context.Context, kind string) (leave func(), err error) {
 	c.metrics.waiting.Inc()
 	defer c.metrics.waiting.Dec()
-	leave, err = c.pace.enter(ctx)
+	leave, err = c.pace.enter(ctx, !c.breaker.open())
+	// It is asked after the turn: a request that waits is not the one that is let through.
+	if err == nil && !c.breaker.allow(time.Now()) {
+		leave()
+		err = errNoneFree
+	}
 	switch {
+	case err == errNoneFree:
+		c.metrics.requests.WithLabelValues(kind, "refused").Inc()
+		return nil, c.tooMany()
 	case errors.Is(err, model.ErrTransient):
 		c.metrics.requests.WithLabelValues(kind, "crowded").Inc()
 	case err != nil:
@@ -154,14 +161,14 @@ func (c *client) hung(ctx context.Context, began time.Time, handed bool) bool {
 	return !handed && time.Since(began) >= c.pace.slow && errors.Is(ctx.Err(), context.DeadlineExceeded)
 }
 
-// failed notes a failure of which the server may be the cause. A server that answers that it has too much to
-// do is not out of order.
+// failed notes a failure of which the server may be the cause. One that has too much to do is not out of
+// order. Yet something in front of it may say so, and then that tells nothing of the server.
 func (c *client) failed(kind string, began time.Time, outOfOrder bool) {
 	now := time.Now()
 	if outOfOrder {
 		c.breaker.failed(now)
 	} else {
-		c.breaker.succeeded()
+		c.breaker.unknown()
 	}
 	c.pace.ended(began, now, false)
 	c.metrics.requests.WithLabelValues(kind, "error").Inc()
@@ -171,9 +178,9 @@ func (c *client) tooMany() error {
 	return fmt.Errorf("%w: VictoriaLogs at %s has failed %d times in a row; it is asked again in %s at most", model.ErrTransient, c.url, breakerFailures, breakerPause)
 }
 
-// try runs a query on which no response depends: once, by the connections of counts, and not while queries
-// are refused. Its failures keep no query from being sent, or sent again.
-func (c *client) try(ctx context.Context, a access, kind, text string, each func(row []field) error) error {
+// try runs a query on which no response depends: once, by connections of its kind, and not while queries are
+// refused. Its failures keep no query from being sent, or sent again.
+func (c *client) try(ctx context.Context, h *http.Client, a access, kind, text string, each func(row []field) error) error {
 	if c.breaker.open() {
 		c.metrics.requests.WithLabelValues(kind, "refused").Inc()
 		return c.tooMany()
@@ -181,7 +188,7 @@ func (c *client) try(ctx context.Context, a access, kind, text string, each func
 	authorization, err := credentials(c.authorization)
 	if err == nil {
 		began := time.Now()
-		_, err = c.once(ctx, c.counts, a, authorization, text, each)
+		_, err = c.once(ctx, h, a, authorization, text, each)
 		c.metrics.seconds.WithLabelValues(kind).Observe(time.Since(began).Seconds())
 	}
 	outcome := "ok"

@@ -238,6 +238,25 @@ func TestBreaker(t *testing.T) {
 	}
 }
 
+// TestBreakerCrowded: what says that there is too much to do may not be the server. It neither opens the
+// breaker nor keeps it from opening.
+func TestBreakerCrowded(t *testing.T) {
+	w := newWorld(t, answering(statRow, rowOne+rowTwo))
+	for range 2 * breakerFailures {
+		w.client.failed(kindDirectory, time.Now(), false)
+	}
+	if w.client.breaker.open() {
+		t.Error("a server that has too much to do opens the breaker")
+	}
+	for range breakerFailures {
+		w.client.failed(kindDirectory, time.Now(), true)
+		w.client.failed(kindDirectory, time.Now(), false)
+	}
+	if !w.client.breaker.open() {
+		t.Error("a server that is down has not opened the breaker")
+	}
+}
+
 // TestBreakerStates: closed, open, one request at a time, closed.
 func TestBreakerStates(t *testing.T) {
 	var b breaker

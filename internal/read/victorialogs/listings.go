@@ -3,6 +3,7 @@ package victorialogs
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -28,33 +29,31 @@ type listings struct {
 	mu    sync.Mutex
 	of    map[string]*listing
 	bytes int
-	own   map[string]time.Time // accounts in which each selector has its own list, until when
+	own   map[string]time.Time // those for which each selector has its own list, until when
 }
 
-// listing is a list of streams. Its fields are set when ended is closed.
+// listing is a list of streams. What it has is set when ended is closed.
 type listing struct {
 	model.TimeRange
 	began time.Time
 	ended chan struct{}
 	all   [][]byte // spellings
-	bytes int
-	many  bool // there are more
+	bytes int      // of those that are kept, else 0
+	many  bool     // there are more
 	err   error
 }
 
 // get returns the streams of a request, and whether others of its account may be among them.
 func (k *listings) get(ctx context.Context, d *directory) (all [][]byte, others bool, err error) {
-	account := fmt.Sprintf("%v", d.account)
+	// A list waits for the turn of its caller. Those of another tenant are not to wait for that.
+	account := fmt.Sprintf("%v %s", d.account, model.CallerOf(ctx).Tenant)
 	if k.every <= 0 || d.req.Cost.Fresh || k.isOwn(account) {
 		return k.alone(ctx, d)
 	}
 	l, found := k.find(account, d.req.Range)
 	if !found {
-		l.all, l.bytes, l.err = d.list(ctx, filter{}, listedStreams+1)
-		l.many = len(l.all) > listedStreams
-		k.end(account, l)
-		if l.err != nil {
-			return nil, false, l.err
+		if err := k.fill(ctx, account, l, d); err != nil {
+			return nil, false, err
 		}
 	}
 	select {
@@ -92,19 +91,31 @@ func (k *listings) find(account string, r model.TimeRange) (l *listing, found bo
 	return l, false
 }
 
-// end hands a list to those that wait for it, and keeps it if it is whole.
-func (k *listings) end(account string, l *listing) {
+// errNotListed is what a list has whose request has panicked.
+var errNotListed = errors.New("streams could not be listed")
+
+// fill asks for a list, hands it to those that wait for it, and keeps it if it is whole.
+func (k *listings) fill(ctx context.Context, account string, l *listing, d *directory) error {
+	all, size, err := [][]byte(nil), 0, errNotListed
+	defer func() { k.end(account, l, all, size, err) }()
+	all, size, err = d.list(ctx, filter{}, listedStreams+1)
+	return err
+}
+
+func (k *listings) end(account string, l *listing, all [][]byte, size int, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	l.all, l.many, l.err = all, len(all) > listedStreams, err
 	if l.many {
 		k.setOwnLocked(account)
 	}
 	switch {
 	case k.of[account] != l: // another one is newer
-	case l.err != nil || l.many || l.bytes > listedBytes/2:
+	case l.err != nil || l.many || size > listedBytes/2:
 		delete(k.of, account)
 	default:
-		k.bytes += l.bytes
+		l.bytes = size
+		k.bytes += size
 	}
 	close(l.ended)
 }

@@ -2,7 +2,9 @@ package victorialogs
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"sync"
@@ -91,4 +93,89 @@ func TestListings(t *testing.T) {
 	}
 	broken.Store(false)
 	look(1, r, false, 1)
+}
+
+// TestListingsOfTenants: a tenant does not wait for a list that waits for the turn of another one, although
+// both have one account.
+func TestListingsOfTenants(t *testing.T) {
+	w := newWorld(t, func(rw http.ResponseWriter, _ *http.Request) { io.WriteString(rw, `{"_stream":"{app=\"web\"}"}`+"\n") })
+	w.listings.every = time.Hour
+	get := func(ctx context.Context) error {
+		req := request()
+		d := &directory{source: w.Source, req: req, filter: w.filterOf(req), streams: newStreamSet(w.Source, req)}
+		defer d.release()
+		_, _, err := w.listings.get(ctx, d)
+		return err
+	}
+	ctx, cancel := context.WithTimeout(callerOf("quiet"), 10*time.Second)
+	defer cancel()
+	for _, tenant := range []string{"quiet", "flood", "flood", "flood"} {
+		leave, err := w.client.pace.enter(callerOf(tenant), true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if tenant == "quiet" {
+			leave()
+		} else {
+			defer leave()
+		}
+	}
+	flood, end := context.WithCancel(callerOf("flood"))
+	ended := make(chan error)
+	go func() { ended <- get(flood) }()
+	for w.client.pace.queue.Waiting("flood") == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	if err := get(ctx); err != nil {
+		t.Errorf("a quiet tenant: %v", err)
+	}
+	end()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
+
+// TestListingsOverlap: a wider list that is asked for while a narrower one is on its way leaves the sum of
+// their bytes right, and a list that panics lets others go on.
+func TestListingsOverlap(t *testing.T) {
+	w := newWorld(t, func(rw http.ResponseWriter, _ *http.Request) { io.WriteString(rw, `{"_stream":"{app=\"web\"}"}`+"\n") })
+	w.listings.every = time.Hour
+	get := func(width int64, quota *model.Quota) error {
+		req := request()
+		req.Range.Max = req.Range.Min + width
+		req.Quota = quota
+		d := &directory{source: w.Source, req: req, filter: w.filterOf(req), streams: newStreamSet(w.Source, req)}
+		defer d.release()
+		_, _, err := w.listings.get(context.Background(), d)
+		return err
+	}
+	var all sync.WaitGroup
+	for i := range int64(50) {
+		all.Go(func() {
+			if err := get(i, request().Quota); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	kept := 0
+	for _, l := range w.listings.of {
+		kept += l.bytes
+	}
+	if want := len(`{app="web"}`); kept != want || w.listings.bytes != want {
+		t.Errorf("%d bytes are kept, and %d counted, want %d", kept, w.listings.bytes, want)
+	}
+	for range 2 {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Error("it does not panic")
+				}
+			}()
+			_ = get(1000, nil)
+		}()
+	}
+	if n := w.client.pace.queue.Running(); n != 0 {
+		t.Errorf("%d turns were not given back", n)
+	}
 }

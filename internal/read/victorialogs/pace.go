@@ -27,6 +27,8 @@ type pace struct {
 	most  int // that are set
 	slow  time.Duration
 
+	setting sync.Mutex // held while the queue is told how many may run
+
 	mu   sync.Mutex
 	may  int       // at one time, now
 	good int       // requests since it was changed
@@ -63,8 +65,12 @@ func (p *pace) crowded(tenant string, full *turns.FullError) error {
 	}
 }
 
-// enter waits for a turn of the caller of a context. The request must then call leave.
-func (p *pace) enter(ctx context.Context) (leave func(), err error) {
+// errNoneFree says that a request would have to wait for its turn.
+var errNoneFree = errors.New("no turn is free")
+
+// enter takes a turn for the caller of a context, for which it waits if it may. The request must then call
+// leave.
+func (p *pace) enter(ctx context.Context, mayWait bool) (leave func(), err error) {
 	tenant := model.CallerOf(ctx).Tenant
 	w, err := p.queue.Enter(tenant, 0, false)
 	var full *turns.FullError
@@ -73,6 +79,9 @@ func (p *pace) enter(ctx context.Context) (leave func(), err error) {
 	}
 	if w == nil {
 		return func() { p.queue.Leave(tenant) }, nil
+	}
+	if !mayWait && p.queue.Cancel(w) {
+		return nil, errNoneFree
 	}
 	select {
 	case <-w.Granted():
@@ -86,7 +95,19 @@ func (p *pace) enter(ctx context.Context) (leave func(), err error) {
 
 // ended says how a request ended that has begun at a time.
 func (p *pace) ended(began, now time.Time, ok bool) {
+	if !p.changed(began, now, ok) {
+		return
+	}
+	// Several may end at one time. Whichever comes here last sets what they have come to.
+	p.setting.Lock()
+	defer p.setting.Unlock()
+	p.queue.SetMost(p.limit())
+}
+
+// changed takes the end of a request, and reports whether another number of requests may run since.
+func (p *pace) changed(began, now time.Time, ok bool) bool {
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	before := p.may
 	switch {
 	case !ok || now.Sub(began) >= p.slow:
@@ -100,9 +121,5 @@ func (p *pace) ended(began, now time.Time, ok bool) {
 			p.may, p.good = p.may+1, 0
 		}
 	}
-	may := p.may
-	p.mu.Unlock()
-	if may != before {
-		p.queue.SetMost(may)
-	}
+	return p.may != before
 }

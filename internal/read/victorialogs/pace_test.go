@@ -33,7 +33,7 @@ func TestTurnsOfTenants(t *testing.T) {
 		order := make(chan done, 1000)
 		enter := func(tenant string) {
 			go func() {
-				if leave, err := p.enter(callerOf(tenant)); err == nil {
+				if leave, err := p.enter(callerOf(tenant), true); err == nil {
 					order <- done{tenant, leave}
 				}
 			}()
@@ -59,7 +59,7 @@ func TestTurnsOfTenants(t *testing.T) {
 		for range 200 {
 			enter("flood")
 		}
-		_, err := p.enter(callerOf("flood"))
+		_, err := p.enter(callerOf("flood"), true)
 		var limit *model.LimitError
 		if !errors.As(err, &limit) || !errors.Is(err, model.ErrTransient) || limit.Limit != "victorialogs.max-requests" {
 			t.Fatalf("%v, want a limit", err)
@@ -71,7 +71,7 @@ func TestTurnsOfTenants(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(callerOf("quiet"), time.Second)
 		defer cancel()
-		if _, err := p.enter(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := p.enter(ctx, true); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%v, want a place in the queue until the time is over", err)
 		}
 		if n := p.queue.Waiting("quiet"); n != 0 {
@@ -120,6 +120,66 @@ func TestPace(t *testing.T) {
 	if one := newPace(1); !one.Allows(0) || one.Allows(1) {
 		t.Error("a single turn is not one")
 	}
+}
+
+// TestPaceAtOnce: the queue hands out as many turns as may run, in whatever order requests end.
+func TestPaceAtOnce(t *testing.T) {
+	for i := range 10_000 {
+		p, now := newPace(64), time.Unix(1000, 0)
+		p.ended(now, now, false)
+		var all sync.WaitGroup
+		for range 4 {
+			all.Go(func() {
+				for range 50 {
+					p.ended(now, now, true)
+					p.queue.Running() // so that others wait for the queue
+				}
+			})
+		}
+		all.Wait()
+		n := 0
+		for w, err := p.queue.Enter("a", 0, false); w == nil; w, err = p.queue.Enter("a", 0, false) {
+			if n++; err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n != p.limit() {
+			t.Fatalf("round %d: there are %d turns, and %d may run", i, n, p.limit())
+		}
+	}
+}
+
+// TestOpenWithoutTurns: while the breaker is open, a request is refused at once, although those that have the
+// turns hang.
+func TestOpenWithoutTurns(t *testing.T) {
+	w := newWorld(t, answering(statRow, rowOne+rowTwo))
+	w.client.pace = newPace(2)
+	var held []func()
+	for range 2 {
+		leave, err := w.client.pace.enter(context.Background(), true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		held = append(held, leave)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	for _, at := range []time.Time{time.Now(), time.Now().Add(-breakerPause)} { // the next one may be sent then
+		for range breakerFailures {
+			w.client.breaker.failed(at)
+		}
+		if _, err := w.lines(ctx, request()); !errors.Is(err, model.ErrTransient) || !strings.Contains(err.Error(), fmt.Sprint(breakerFailures)) {
+			t.Errorf("%v, want a refusal", err)
+		}
+	}
+	if n := w.client.pace.queue.Waiting(model.CallerOf(ctx).Tenant); n != 0 {
+		t.Errorf("%d requests wait", n)
+	}
+	held[0]()
+	if _, err := w.lines(ctx, request()); err != nil || w.client.breaker.open() {
+		t.Errorf("%v, and the breaker is open: %v", err, w.client.breaker.open())
+	}
+	held[1]()
 }
 
 // TestOverload: a server that refuses what is more than it can do at one time is asked less, and all queries

@@ -12,7 +12,8 @@ import (
 
 // VictoriaLogs keeps a line that it received twice, and LogQL counts it once. Looking for such lines takes a
 // count as long as the rest of it. So the watch finds out in the background in which windows no two lines of
-// a stream have the same time, and remembers that for as long as the count of the window stays the same.
+// a stream have the same time, and remembers that for as long as the count of the window stays the same. It
+// begins with the newest windows, and looks in as many at a time as VictoriaLogs can do without strain.
 
 // proof is what is known of the copies in a window.
 type proof uint8
@@ -20,14 +21,19 @@ type proof uint8
 const (
 	unknown proof = iota
 	unique        // no two lines of a stream have the same time
-	copies        // some have, and may be there twice
+	copies        // some have, and may be there twice, or that takes too long to find out
 )
 
 const (
-	// proofLimit is the time that a proof may take, and proofPause how long none is tried after one that took
-	// longer or failed.
-	proofLimit = 15 * time.Second
-	proofPause = 10 * time.Minute
+	// proofLimit is the time that a search may take. After one that took longer, or failed, the next one of the
+	// account is of a quarter of the lines, and waits for a pause that doubles up to longestProofPause.
+	proofLimit        = 15 * time.Second
+	longestProofPause = 10 * time.Minute
+	// proofLines is how many lines a search is of, if several windows have them. VictoriaLogs holds the times of
+	// all of them.
+	proofLines = 1 << 20
+	// mostProofShift is how often that may be halved: to 1,024 lines.
+	mostProofShift = 10
 )
 
 // unproven returns the part of a range in which lines may be there twice. Its Min is greater than its Max if
@@ -45,84 +51,172 @@ func (w *watch) unproven(ctx context.Context, a Account, r model.TimeRange) mode
 	if l == nil {
 		return r
 	}
-	none := model.TimeRange{Min: math.MaxInt64, Max: math.MinInt64}
-	hull, missing := none, none // in windows
-	grow := func(h *model.TimeRange, at int64) {
-		if h.Min > h.Max {
-			h.Min = at
-		}
-		h.Max = at
-	}
-	for at, last := floorDiv(r.Min, window), floorDiv(r.Max, window); at <= last; at++ {
+	hull, missing := windows{}, windows{}
+	first, last := floorDiv(r.Min, window), floorDiv(r.Max, window)
+	for at := first; at <= last; at++ {
 		if at >= l.settled { // and all later ones
-			grow(&hull, at)
-			grow(&hull, last)
+			hull = hull.with(at).with(last)
 			break
 		}
-		switch l.windows[at-l.from].proof {
-		case unknown:
-			grow(&missing, at)
-			fallthrough
-		case copies:
-			grow(&hull, at)
+		if l.lacksProof(at) {
+			missing = missing.with(at)
+		}
+		if c := &l.windows[at-l.from]; c.lines > 0 && c.proof != unique {
+			hull = hull.with(at)
 		}
 	}
-	if missing.Min <= missing.Max {
+	if missing.from < missing.to {
 		w.proveLocked(a, l, missing)
 	}
-	if hull.Min > hull.Max {
-		return none
+	if hull.from >= hull.to {
+		return model.TimeRange{Min: math.MaxInt64, Max: math.MinInt64}
 	}
-	return model.TimeRange{Min: max(r.Min, hull.Min*window), Max: min(r.Max, hull.Max*window+(window-1))}
+	// The last window of all times has no end.
+	out := r
+	if hull.from > first {
+		out.Min = hull.from * window
+	}
+	if hull.to <= last {
+		out.Max = hull.to*window - 1
+	}
+	return out
+}
+
+// windows are those from one number to another one.
+type windows struct{ from, to int64 }
+
+// with returns the windows up to a later one.
+func (w windows) with(at int64) windows {
+	if w.from >= w.to {
+		w.from = at
+	}
+	return windows{w.from, at + 1}
+}
+
+// lacksProof reports whether it is not known whether a window has copies.
+func (l *ledger) lacksProof(at int64) bool {
+	c := &l.windows[at-l.from]
+	return c.lines > 0 && c.proof == unknown
 }
 
 // proveLocked looks for copies in some windows, unless that is being done, or was in vain lately.
-func (w *watch) proveLocked(a Account, l *ledger, of model.TimeRange) {
-	now := w.elapsed()
-	if l.proving || now < l.nextProof || w.ctx.Err() != nil {
+func (w *watch) proveLocked(a Account, l *ledger, of windows) {
+	if l.proving || w.elapsed() < l.nextProof || w.ctx.Err() != nil {
 		return
 	}
 	l.proving = true
 	w.counts.Go(func() {
-		ctx, cancel := context.WithTimeout(w.ctx, w.proofLimit)
-		defer cancel()
-		found := make([]struct{ lines, times int64 }, of.Max-of.Min+1)
-		err := w.turn(ctx)
-		if err == nil {
-			err = w.prove(ctx, a, model.TimeRange{Min: of.Min * window, Max: of.Max*window + (window - 1)}, func(at, lines, times int64) {
-				if at >= of.Min && at <= of.Max {
-					c := &found[at-of.Min]
-					c.lines, c.times = c.lines+lines, c.times+times
-				}
-			})
-			<-w.turns
-		}
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		l.proving, l.nextProof = false, w.elapsed()+w.every
-		w.proofs(outcomeOf(err))
-		if err != nil {
-			l.nextProof = w.elapsed() + int64(proofPause)
-			return
-		}
-		for at := max(of.Min, l.from); at <= of.Max && at < l.to; at++ {
-			c, x := &l.windows[at-l.from], found[at-of.Min]
-			switch {
-			case c.lines != x.lines: // some came or went since the count
-			case x.lines == x.times:
-				c.proof = unique
-			default:
-				c.proof = copies
-			}
+		defer func() {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			l.proving, l.nextProof = false, w.elapsed()+max(w.every, l.proofPause)
+		}()
+		for of.from < of.to && w.proveNewest(a, l, &of) {
 		}
 	})
+}
+
+// proveNewest looks for copies in the newest of some windows, takes these off, and reports whether to go on.
+// One search runs at a time, whatever the account: it takes much of the server's CPU.
+func (w *watch) proveNewest(a Account, l *ledger, of *windows) bool {
+	select {
+	case w.proofTurn <- struct{}{}:
+	case <-w.ctx.Done():
+		return false
+	}
+	defer func() { <-w.proofTurn }()
+	w.mu.Lock()
+	alive := w.accounts[a] == l && w.elapsed()-l.last < int64(askedFor) // somebody still asks
+	part := l.newest(*of)
+	w.mu.Unlock()
+	if of.to = part.from; !alive || part.from >= part.to {
+		return false
+	}
+	began := w.elapsed()
+	found, err := w.search(a, part)
+	took := w.elapsed() - began
+	w.mu.Lock()
+	w.takeProofLocked(l, part, found, took, err)
+	w.mu.Unlock()
+	w.proofs(outcomeOf(err))
+	select { // at most half of the time is spent looking
+	case <-time.After(time.Duration(took)):
+	case <-w.ctx.Done():
+	}
+	return err == nil
+}
+
+// newest returns the newest of some windows that lack a proof and follow each other: one, or as many as have
+// the lines of one search.
+func (l *ledger) newest(of windows) windows {
+	from, at := max(of.from, l.from), min(of.to, l.settled)
+	for at > from && !l.lacksProof(at-1) {
+		at--
+	}
+	out, lines := windows{at, at}, int64(0)
+	for ; at > from && (l.lacksProof(at-1) || l.windows[at-1-l.from].lines == 0); at-- {
+		n := l.windows[at-1-l.from].lines
+		if lines += n; lines > proofLines>>l.proofShift && lines > n {
+			break
+		}
+		if n > 0 {
+			out.from = at - 1
+		}
+	}
+	return out
+}
+
+// different is the lines of a window, and the different times of those of each stream.
+type different struct{ lines, times int64 }
+
+func (w *watch) search(a Account, of windows) ([]different, error) {
+	ctx, cancel := context.WithTimeout(w.ctx, w.proofLimit)
+	defer cancel()
+	found := make([]different, of.to-of.from)
+	err := w.prove(ctx, a, model.TimeRange{Min: of.from * window, Max: of.to*window - 1}, func(at, lines, times int64) {
+		if at >= of.from && at < of.to {
+			c := &found[at-of.from]
+			c.lines, c.times = c.lines+lines, c.times+times
+		}
+	})
+	return found, err
+}
+
+// takeProofLocked takes what a search has found in some windows, or how it failed.
+func (w *watch) takeProofLocked(l *ledger, of windows, found []different, took int64, err error) {
+	if err != nil {
+		alone := of.from+1 == of.to || l.proofShift >= mostProofShift
+		l.proofShift = min(l.proofShift+2, mostProofShift)
+		l.proofPause = min(max(2*l.proofPause, w.every), int64(longestProofPause))
+		if !alone || outcomeOf(err) != "late" {
+			return
+		}
+		l.proofPause = int64(longestProofPause)
+	} else {
+		l.proofPause = 0
+		if took < int64(w.proofLimit/8) {
+			l.proofShift = max(l.proofShift-1, 0)
+		}
+	}
+	for at := max(of.from, l.from); at < min(of.to, l.to); at++ {
+		c, x := &l.windows[at-l.from], found[at-of.from]
+		switch {
+		case err != nil: // others are not to wait for it
+			c.proof = copies
+		case c.lines != x.lines: // some came or went since the count
+		case x.lines == x.times:
+			c.proof = unique
+		default:
+			c.proof = copies
+		}
+	}
 }
 
 // countTimes counts the lines of an account in windows, and the different times of those of each stream.
 func (c *client) countTimes(ctx context.Context, a Account, r model.TimeRange, each func(w, lines, times int64)) error {
 	f := filter{}
 	text := f.in(r) + " | stats by (_stream_id, _time:5m) count() n, count_uniq(_time) times | stats by (_time) sum(n) n, sum(times) times"
-	return c.try(ctx, access{Account: a}, kindCopies, text, func(row []field) error {
+	return c.try(ctx, c.proofs, access{Account: a}, kindCopies, text, func(row []field) error {
 		at, ok := parseTime(valueOf(row, "_time"))
 		lines, err := strconv.ParseInt(string(valueOf(row, "n")), 10, 64)
 		times, err2 := strconv.ParseInt(string(valueOf(row, "times")), 10, 64)

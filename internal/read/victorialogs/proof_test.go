@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"strings"
 	"testing"
@@ -76,7 +77,8 @@ func TestProof(t *testing.T) {
 			time.Sleep(11 * time.Second)
 		}
 		look("3-4")
-		if got := strings.Join(proved, " "); got != "0+10 3+4 3+4 6+1 6+1" {
+		// Twice each: a sum that is new is a change, too.
+		if got := strings.Join(proved, " "); got != "0+10 6+1 3+1 6+1 3+1 6+1 6+1 6+1 6+1" {
 			t.Errorf("copies were looked for in %s", got)
 		}
 		r.Max = time.Now().UnixNano() // the newest lines are unproven
@@ -84,6 +86,109 @@ func TestProof(t *testing.T) {
 		synctest.Wait()
 		if u.Min != (first+3)*window || u.Max != r.Max {
 			t.Errorf("%v is unproven", u)
+		}
+	})
+}
+
+// TestUnprovenForever: a range without an end, of windows that have copies, is unproven to its end.
+func TestUnprovenForever(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCounts(t)
+		first := floorDiv(time.Now().UnixNano(), window) - 20
+		for at := first; at < first+20; at++ {
+			c.lines[at] = counted{lines: 10, sum: 1, summed: true}
+		}
+		c.prove = func(_ context.Context, _ Account, _ model.TimeRange, each func(w, lines, times int64)) error {
+			for at, n := range c.lines {
+				each(at, n.lines, n.lines-1)
+			}
+			return nil
+		}
+		for range 5 {
+			r := model.TimeRange{Min: first * window, Max: math.MaxInt64}
+			u := c.unproven(context.Background(), Account{}, r)
+			d := &directory{req: &model.Request{Range: r, Cells: &model.TextCells{}}, unproven: u}
+			if u != r || d.looks(r) != looksEverywhere {
+				t.Errorf("%v is unproven, and a count looks there: %v", u, d.looks(r))
+			}
+			synctest.Wait()
+			time.Sleep(11 * time.Second)
+		}
+	})
+}
+
+// TestProofInParts: a week of several accounts is searched in parts that the server can do in time, one at a
+// time, newest windows first, while the counts of all go on. A window that is too large leaves others proven.
+func TestProofInParts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const week, accounts, each5m = 7 * 288, 6, 4000
+		c := newCounts(t)
+		last := floorDiv(time.Now().UnixNano(), window) - 1
+		first := last - week
+		for at := first; at < last; at++ {
+			c.lines[at] = counted{lines: each5m, sum: 1, summed: true}
+		}
+		huge := last - 1000
+		c.lines[huge] = counted{lines: 10 * proofLines, sum: 1, summed: true}
+		running, searches, late, newest := 0, 0, 0, map[Account]int64{}
+		c.prove = func(ctx context.Context, a Account, r model.TimeRange, each func(w, lines, times int64)) error {
+			c.mu.Lock()
+			from, to, lines := r.Min/window, (r.Max+1)/window, int64(0)
+			for at := from; at < to; at++ {
+				lines += c.lines[at].lines
+			}
+			if newest[a] == 0 {
+				newest[a] = to
+			}
+			if running++; running > 1 || lines > proofLines && to-from > 1 {
+				t.Errorf("%d searches at one time, one of %d lines in %d windows", running, lines, to-from)
+			}
+			searches++
+			c.mu.Unlock()
+			defer func() {
+				c.mu.Lock()
+				defer c.mu.Unlock()
+				running--
+			}()
+			select { // a server that does 50,000 lines a second
+			case <-time.After(time.Duration(lines) * 20 * time.Microsecond):
+			case <-ctx.Done():
+				c.mu.Lock()
+				defer c.mu.Unlock()
+				late++
+				return ctx.Err()
+			}
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			for at := from; at < to; at++ {
+				each(at, c.lines[at].lines, c.lines[at].lines)
+			}
+			return nil
+		}
+		r := model.TimeRange{Min: first * window, Max: last*window - 1}
+		failed, unproven := 0, map[Account]model.TimeRange{}
+		for i := range 6 * 60 { // an hour
+			for a := range accounts {
+				a := Account{ID: uint32(a)}
+				if _, ok := c.check(context.Background(), []Account{a}, r); !ok && i > 2 {
+					failed++
+				}
+				unproven[a] = c.unproven(context.Background(), a, r)
+			}
+			time.Sleep(10 * time.Second)
+		}
+		t.Logf("%d searches, %d were late", searches, late)
+		for a := range accounts {
+			a := Account{ID: uint32(a)}
+			if want := (model.TimeRange{Min: huge * window, Max: (huge+1)*window - 1}); unproven[a] != want {
+				t.Errorf("account %d: %d windows are unproven, from %d on", a.ID, (unproven[a].Max+1-unproven[a].Min)/window, unproven[a].Min/window-first)
+			}
+			if newest[a] != last {
+				t.Errorf("the first search ends in window %d, want the newest", newest[a]-first)
+			}
+		}
+		if failed > 0 {
+			t.Errorf("%d checks found no count", failed)
 		}
 	})
 }
@@ -120,7 +225,7 @@ func TestCountsProven(t *testing.T) {
 			from, now := floorDiv(1e18, window)-1, w.watch.elapsed()
 			l := &ledger{from: from, to: from + 4, settled: from + 4, windows: make([]counted, 4), at: now, last: now, turned: now, asked: from, before: from, nextProof: now + int64(time.Hour)}
 			for i := range l.windows {
-				l.windows[i].proof = test.proven(int64(i))
+				l.windows[i] = counted{lines: 1, proof: test.proven(int64(i))}
 			}
 			w.watch.every, w.watch.now = int64(time.Hour), func() int64 { return 1e18 + 4*window }
 			w.watch.accounts[Account{}] = l

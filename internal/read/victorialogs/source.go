@@ -65,7 +65,7 @@ func newWatch(s *Source, o *Options) *watch {
 		count: s.client.countLines, now: o.Now, elapsed: o.Now, every: int64(s.settings.CheckEvery), lag: int64(o.ClosedAfter), limit: countLimit, most: mostWindows,
 		result: func(outcome string) { s.metrics.counts.WithLabelValues(outcome).Inc() },
 		prove:  s.client.countTimes, proofLimit: proofLimit, proofs: func(outcome string) { s.metrics.proofs.WithLabelValues(outcome).Inc() },
-		accounts: map[Account]*ledger{}, turns: make(chan struct{}, countConnections),
+		accounts: map[Account]*ledger{}, turns: make(chan struct{}, countConnections), proofTurn: make(chan struct{}, 1),
 	}
 	if w.now == nil {
 		begin := time.Now()

@@ -57,6 +57,8 @@ type watch struct {
 	cancel context.CancelFunc
 	counts sync.WaitGroup
 	turns  chan struct{} // one for each count that runs
+	// proofTurn is that of the search for copies that runs.
+	proofTurn chan struct{}
 
 	mu       sync.Mutex
 	accounts map[Account]*ledger
@@ -92,8 +94,10 @@ type ledger struct {
 	asked, before, turned int64
 	running               chan struct{} // closed when the running count ends; nil: none
 
-	proving   bool
-	nextProof int64 // when copies may be looked for again
+	proving    bool
+	nextProof  int64 // when copies may be looked for again
+	proofPause int64 // before the next search, after failures
+	proofShift int   // how often the lines of a search are halved
 }
 
 // needs returns the windows of a range that are old enough. ok is false if there are none, or too many.
@@ -372,7 +376,7 @@ func (c *client) countLines(ctx context.Context, a Account, r model.TimeRange, s
 	} else {
 		text += " | stats by (_time:5m) count() n"
 	}
-	return c.try(ctx, access{Account: a}, kindCounts, text, func(row []field) error {
+	return c.try(ctx, c.counts, access{Account: a}, kindCounts, text, func(row []field) error {
 		at, ok := parseTime(valueOf(row, "_time"))
 		lines, err := strconv.ParseInt(string(valueOf(row, "n")), 10, 64)
 		var sum float64
