@@ -123,18 +123,15 @@ func (s *servers) rollups(c *config.Config, log *slog.Logger) (_ func() *policy.
 // rollups returns how compaction makes rollups now, or nil if it makes none.
 func (e *Engine) rollups() *compact.Rollups { return rollupsBy(e.o.Rollups) }
 
-// rollupsBy returns how compaction makes rollups by the policies of now; nil: it makes none. A store without
+// rollupsBy returns how compaction makes rollups by the policies of now; nil: they are off. A store without
 // policies of several archives has no block read for them.
 func rollupsBy(now func() *policy.Policies) *compact.Rollups {
 	if now == nil {
 		return nil
 	}
 	p := now()
-	if !p.HaveRollups() {
-		return nil
-	}
 	return &compact.Rollups{
-		ID: p.ID(),
+		ID: p.ID(), Makes: p.HaveRollups(),
 		Of: func(l model.Labels) ([]int64, func(step int64, rows, dst *model.Rows), error) {
 			of, err := p.Of(graphite.NameOf(l))
 			return of.RollupSteps(), of.Roll, err
@@ -143,14 +140,17 @@ func rollupsBy(now func() *policy.Policies) *compact.Rollups {
 	}
 }
 
-// rolledPolicies returns the policies for renders, with the name of the rules of their rollups; nil: there
-// are no rollups.
+// rolledPolicies returns the policies for renders, with the name of the rules of their rollups, which is empty
+// if they make none; nil: rollups are off.
 func (e *Engine) rolledPolicies() func() (func(string) (policy.Policy, error), string) {
 	if e.o.Rollups == nil {
 		return nil
 	}
 	return func() (func(string) (policy.Policy, error), string) {
 		p := e.o.Rollups()
+		if !p.HaveRollups() {
+			return p.Of, ""
+		}
 		return p.Of, p.ID()
 	}
 }

@@ -109,7 +109,7 @@ func TestRollupsByDefault(t *testing.T) {
 		"": false,
 	} {
 		p := policiesOf(t, schemas, "")
-		if got := rollupsBy(func() *policy.Policies { return p }) != nil; got != want {
+		if got := rollupsBy(func() *policy.Policies { return p }).Makes; got != want {
 			t.Errorf("%q: rollups %t, want %t", schemas, got, want)
 		}
 	}

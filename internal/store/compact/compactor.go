@@ -8,7 +8,6 @@ import (
 	"runtime/pprof"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/shaledb/shale/internal/model"
@@ -22,9 +21,6 @@ const fileSuffix = ".merge"
 // damagedFor is how long merges leave out a block that could not be read.
 const damagedFor = 6 * time.Hour
 
-// maxMerges ends a long run, so that garbage is collected in between.
-const maxMerges = 256
-
 // Compactor merges the blocks of a bucket. Its methods may be called by several goroutines.
 type Compactor struct {
 	o       Options
@@ -35,12 +31,13 @@ type Compactor struct {
 	done  sync.WaitGroup
 	awake chan struct{} // of capacity 1: asks for a run before its time
 
-	// ran is when the last run has ended, whatever it could do.
-	ran atomic.Int64
+	waiting waiting
 
 	// running is held during a run. It guards the fields below.
 	running sync.Mutex
 	files   int
+	// whole says that this run did all that was due so far, see waiting.
+	whole bool
 	// settledIn holds the blocks that an earlier refresh of the catalogue has shown; only those are merged.
 	settledIn map[string]bool
 	// damaged maps a block that could not be read to the time of the failure.
@@ -70,7 +67,7 @@ func New(o Options) (*Compactor, error) {
 	return &Compactor{
 		o: o, awake: make(chan struct{}, 1), metrics: newMetrics(o.Registerer), pace: &pacer{rate: o.BytesPerSecond},
 		settledIn: make(map[string]bool), damaged: make(map[string]int64), clean: make(map[cleanBlock]bool), checked: make(map[string]uint64),
-		keeps: make(map[string]time.Duration),
+		keeps: make(map[string]time.Duration), waiting: waiting{blocks: make(map[string]int64)},
 	}, nil
 }
 
@@ -148,6 +145,8 @@ func (c *Compactor) RunOnce(ctx context.Context) (Result, error) {
 	c.metrics.runs.Inc()
 	ctx = model.WithCaller(ctx, model.Caller{Class: model.Compaction})
 	var res Result
+	began := c.o.Now()
+	c.whole = true
 	errs := []error{c.mergeAll(ctx, &res), c.rollAll(ctx, &res)}
 	if ctx.Err() == nil {
 		var err error
@@ -156,8 +155,8 @@ func (c *Compactor) RunOnce(ctx context.Context) (Result, error) {
 			errs = append(errs, err)
 		}
 	}
-	if ctx.Err() == nil {
-		c.ran.Store(c.o.Now())
+	if c.whole && ctx.Err() == nil && res.Merges < c.o.MaxMerges {
+		c.noteWhole(began)
 	}
 	err := errors.Join(errs...)
 	if err == nil {
@@ -168,14 +167,13 @@ func (c *Compactor) RunOnce(ctx context.Context) (Result, error) {
 
 func (c *Compactor) mergeAll(ctx context.Context, res *Result) error {
 	if err := c.refresh(ctx); err != nil {
-		c.metrics.failures.Inc()
-		return err
+		return c.failed(err)
 	}
 	// tried holds the inputs of merges that have failed in this run.
 	tried := make(map[string]bool)
 	confirmed := false
 	var errs []error
-	for res.Merges < maxMerges {
+	for res.Merges < c.o.MaxMerges {
 		if err := ctx.Err(); err != nil {
 			return errors.Join(append(errs, err)...)
 		}
@@ -266,7 +264,7 @@ func (c *Compactor) mayMerge(b *catalog.Block, tried map[string]bool) bool {
 // next returns the next merge, or nil, and the number of blocks that wait for a due merge.
 func (c *Compactor) next(blocks []catalog.Block, tried map[string]bool) (first *job, backlog int) {
 	for _, live := range bySignal(blocks) {
-		p := &planner{o: &c.o, now: c.o.Now(), live: live, deletions: c.known, rollups: c.rollups() != nil && live[0].Signal == model.Metrics, may: func(b *catalog.Block) bool { return c.mayMerge(b, tried) }}
+		p := &planner{o: &c.o, now: c.o.Now(), live: live, deletions: c.known, rollups: live[0].Signal == model.Metrics && c.keepsRows(), may: func(b *catalog.Block) bool { return c.mayMerge(b, tried) }}
 		j, n := p.next()
 		if backlog += n; first == nil {
 			first = j
@@ -298,6 +296,8 @@ func (c *Compactor) failed(err error) error {
 		c.damaged[id] = c.o.Now()
 		c.metrics.damaged.Set(float64(len(c.damaged)))
 		c.o.Logger.Error("a block cannot be read; merges leave it out for a while", "block", id, "err", err)
+	} else if !errors.Is(err, model.ErrLimit) {
+		c.whole = false
 	}
 	return err
 }

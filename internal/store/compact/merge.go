@@ -116,7 +116,7 @@ func (c *Compactor) newMerge(ctx context.Context, j *job, deletions catalog.Dele
 		m.sources = append(m.sources, b.Sources...)
 	}
 	m.sources = joinSources(m.sources)
-	m.expired, m.keepsRows = c.expiryTime(), c.rollups() != nil
+	m.expired, m.keepsRows = c.expiryTime(), c.keepsRows()
 	m.layOut(j.cells)
 	return m
 }

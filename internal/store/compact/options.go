@@ -86,6 +86,8 @@ type Options struct {
 	// MaxInputs bounds the inputs of a merge (64). MaxFresh bounds the blocks that wait for the end of their
 	// day: beyond it, some are joined early (64).
 	MaxInputs, MaxFresh int
+	// MaxMerges ends a long run, so that garbage is collected in between (256).
+	MaxMerges int
 	// Predict returns the blocks that the rows of the inputs in an interval would make. Merges then upload the
 	// bodies that it returns, and read no rows: for simulations, whose blocks are too large to write. Nil: rows
 	// are merged.
@@ -124,6 +126,7 @@ func (o *Options) setDefaults() error {
 	set(&o.MemoryBytes, 64<<20)
 	set(&o.MaxInputs, 64)
 	set(&o.MaxFresh, 64)
+	set(&o.MaxMerges, 256)
 	set(&o.Garbage.Grace, 5*time.Minute)
 	set(&o.Garbage.UploadGrace, 24*time.Hour)
 	set(&o.Garbage.UploadSearch, time.Hour)
@@ -149,8 +152,8 @@ func (o *Options) setDefaults() error {
 		return fmt.Errorf("%w: compaction: expected blocks and memory of at least %d bytes and a rate of at least 0, got %d, %d and %d", model.ErrInvalid, minBytes, o.MaxBlockBytes, o.MemoryBytes, o.BytesPerSecond)
 	case o.BigTenantShare < 0 || o.BigTenantShare > 1:
 		return fmt.Errorf("%w: compaction: expected a tenant share from 0 to 1, got %g", model.ErrInvalid, o.BigTenantShare)
-	case o.MaxInputs < 2 || o.MaxFresh < 1:
-		return fmt.Errorf("%w: compaction: expected at least 2 inputs and 1 waiting block, got %d and %d", model.ErrInvalid, o.MaxInputs, o.MaxFresh)
+	case o.MaxInputs < 2 || o.MaxFresh < 1 || o.MaxMerges < 1:
+		return fmt.Errorf("%w: compaction: expected at least 2 inputs, 1 waiting block and 1 merge, got %d, %d and %d", model.ErrInvalid, o.MaxInputs, o.MaxFresh, o.MaxMerges)
 	case o.Garbage.UploadGrace <= maxMergeTime || o.Garbage.DeletionGrace <= maxMergeTime:
 		return fmt.Errorf("%w: compaction: the graces of uploads and deletions must exceed %s, the longest merge", model.ErrInvalid, maxMergeTime)
 	}

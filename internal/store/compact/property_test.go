@@ -98,7 +98,7 @@ func TestMergesChangeNothing(t *testing.T) {
 			case 0, 1, 2:
 				w.draw(t)
 			case 3:
-				if res, err := mine.RunOnce(ctx); err != nil || res.Merges == maxMerges {
+				if res, err := mine.RunOnce(ctx); err != nil || res.Merges == mine.o.MaxMerges {
 					t.Fatalf("%d merges, %v\n%s", res.Merges, err, list(w.c))
 				}
 			case 4:
@@ -162,7 +162,7 @@ func TestMergesChangeNothing(t *testing.T) {
 		})
 		for merges := 1; merges > 0; {
 			res, err := last.RunOnce(ctx)
-			if err != nil || res.Merges == maxMerges {
+			if err != nil || res.Merges == mine.o.MaxMerges {
 				t.Fatalf("%d merges, %v\n%s", res.Merges, err, list(w.c))
 			}
 			merges = res.Merges

@@ -18,6 +18,8 @@ import (
 type Rollups struct {
 	// ID names the rules: two with one ID make the same rollups of the same rows.
 	ID string
+	// Makes says that they make rollups of any series. Others only say how long older rollups are kept.
+	Makes bool
 	// Of returns the lengths of the slots of a series in seconds, each of which divides a day, and what appends
 	// the rows of the slots of one length to dst. An error means that the rules cannot tell.
 	Of func(l model.Labels) (steps []int64, roll func(step int64, rows, dst *model.Rows), err error)
@@ -30,7 +32,11 @@ func (c *Compactor) rollups() *Rollups {
 	if c.o.Rollups == nil {
 		return nil
 	}
-	return c.o.Rollups()
+	r := c.o.Rollups()
+	if r != nil {
+		c.waiting.use(r)
+	}
+	return r
 }
 
 // maxSteps bounds the lengths of slots in one block, each of which has a writer of its own.
@@ -52,12 +58,12 @@ func (c *Compactor) rollAll(ctx context.Context, res *Result) error {
 		return ctx.Err()
 	}
 	rules := c.rollups()
-	if s := c.o.Catalog.State(); rules == nil && len(s.Rollups)+len(s.Dead) == 0 {
+	if s := c.o.Catalog.State(); (rules == nil || !rules.Makes) && len(s.Rollups)+len(s.Dead) == 0 {
 		return nil
 	}
 	tried := make(map[string]bool)
 	var errs []error
-	for ; res.Merges < maxMerges; res.Merges++ {
+	for ; res.Merges < c.o.MaxMerges; res.Merges++ {
 		did, err := c.rollNext(ctx, rules, tried)
 		if errors.Is(err, catalog.ErrReplaced) {
 			c.metrics.raced.Inc()
@@ -72,7 +78,7 @@ func (c *Compactor) rollAll(ctx context.Context, res *Result) error {
 		}
 	}
 	waiting := 0
-	if s := c.o.Catalog.State(); rules != nil {
+	if s := c.o.Catalog.State(); rules != nil && rules.Makes {
 		have := rolledBy(s.Rollups, rules.ID)
 		for i := range s.Blocks {
 			if b := &s.Blocks[i]; c.rolls(b) && !have[b.ID] && !c.unrolled(&s, b.ID, rules.ID) {
@@ -115,7 +121,7 @@ func (c *Compactor) rollNext(ctx context.Context, rules *Rollups, tried map[stri
 			}
 		}
 	}
-	if rules == nil {
+	if rules == nil || !rules.Makes {
 		return false, nil
 	}
 	have := rolledBy(s.Rollups, rules.ID)
@@ -307,31 +313,35 @@ func sortedSteps(all map[int64]*blockWriter) []int64 {
 const rollupGrace = 7 * 24 * time.Hour
 
 // Expired reports whether a block may be dropped: all of its rows have expired, as far as its record tells,
-// and the rollups of it were made. It waits for them, and for a merge with rows that came late: until a run
-// has ended a week after the last of these rows has expired or come. That nothing was made of them by then
-// has a reason, such as a block that is damaged.
+// and the rollups of it were made. It waits for them, and for a merge with rows that came late: until a whole
+// run has begun a week after the last of these rows has expired, and after a whole run has first seen them.
+// That nothing was made of them by then has a reason, such as a block that is damaged.
 // Rollups that are alone have the time that their rules give them.
 func (c *Compactor) Expired(r *retention.Rules, b *catalog.Block, now int64) bool {
 	rules := c.rollups()
-	if b.Resolution > 0 {
-		return rules != nil && b.Newest() < retention.Before(now, rules.Keep(b.Resolution/int64(time.Second)))
+	if rules == nil || b.Signal != model.Metrics {
+		return b.Resolution == 0 && Expired(r, b, now)
 	}
-	if !Expired(r, b, now) || rules == nil || b.Signal != model.Metrics {
-		return Expired(r, b, now)
+	if b.Resolution == 0 && !Expired(r, b, now) {
+		return false
 	}
 	s := c.o.Catalog.State()
-	if meetsAlone(s.Rollups, b) {
-		return b.Newest() < retention.Before(now, rules.Keep(0))
+	waits := c.waiting.counts(rules, &s, now)
+	if alone := b.Resolution > 0; alone || meetsAlone(s.Rollups, b) {
+		return (rules.Makes || !waits) && b.Newest() < retention.Before(now, rules.Keep(b.Resolution/int64(time.Second)))
 	}
-	came, shared := b.Created, false
+	if !waits {
+		return true
+	}
+	over, shared := c.waiting.over(b.ID, now), false
 	for i := range s.Blocks {
 		if x := &s.Blocks[i]; x.ID != b.ID && b.SharesDay(x) {
-			came, shared = max(came, x.Created), true
+			over, shared = over && c.waiting.over(x.ID, now), true
 		}
 	}
 	if !shared && (c.unrolled(&s, b.ID, rules.ID) || rolledBy(s.Rollups, rules.ID)[b.ID]) {
 		return true
 	}
-	waited := min(now, c.ran.Load()) - int64(rollupGrace)
-	return came < waited && Expired(r, b, waited)
+	whole, ok := c.waiting.lastWhole()
+	return over && ok && Expired(r, b, min(now, whole)-int64(rollupGrace))
 }

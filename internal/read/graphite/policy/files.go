@@ -2,11 +2,13 @@ package policy
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"sync/atomic"
 
 	"github.com/shaledb/shale/internal/carbonconf"
 	"github.com/shaledb/shale/internal/filewatch"
+	"github.com/shaledb/shale/internal/model"
 )
 
 // Limits are the settings of this room.
@@ -38,10 +40,15 @@ func (f *Files) load() error {
 		return err
 	}
 	p, err := Parse(schemas, aggregations)
-	if err == nil {
-		f.now.Store(p)
+	if err != nil {
+		return err
 	}
-	return err
+	// A file that is being written is empty for a moment. Schemas say how long points are needed.
+	if old := f.now.Load(); old != nil && len(old.schemas) > 1 && len(p.schemas) == 1 {
+		return fmt.Errorf("%w: %s has no section any more: restart to have the defaults for all names", model.ErrInvalid, f.limits.Schemas)
+	}
+	f.now.Store(p)
+	return nil
 }
 
 func readFile(path string) (*carbonconf.File, error) {
