@@ -110,10 +110,10 @@ type State struct {
 	stop   context.CancelFunc
 	done   sync.WaitGroup
 	topics atomic.Int64 // how many topics of the name there were
-	// hurry has capacity 1, and gets a token when the topic may be another one. unknown says that brokers do not
-	// know the identity that the client uses.
+	// hurry has capacity 1, and gets a token when the topic may be another one. unknown is the last client that
+	// uses an identity of the topic which brokers do not know.
 	hurry   chan struct{}
-	unknown atomic.Bool
+	unknown atomic.Pointer[kgo.Client]
 
 	read, written, failed, refused, again prometheus.Counter
 	failing                               atomic.Bool // the last record was not taken
@@ -193,12 +193,11 @@ func (s *State) watch(ctx context.Context) {
 			return
 		}
 		if err == nil { // otherwise it is not there, or brokers are away
-			another := id != "" && t.ID != id
-			if another || s.unknown.Swap(false) {
+			if s.another(id, t.ID) {
 				s.again.Inc()
 				s.o.Logger.Warn("the state topic was made again; going on with the new one", "topic", name, "id", t.ID, "before", id)
 				if err := s.connect(); err != nil { // its files of TLS or of the login are gone
-					s.unknown.Store(true)
+					s.unknown.Store(s.client.Load())
 					s.o.Logger.Error("cannot go on with another state topic; trying again", "topic", name, "err", err)
 				}
 			}
@@ -218,13 +217,19 @@ func (s *State) watch(ctx context.Context) {
 	}
 }
 
-// doubt has it asked soon whether the topic is another one.
-func (s *State) doubt(err error) {
+// another reports whether the client uses a topic that is no more, given the identity that it had when it was
+// asked before, and the one that it has now. What an earlier client was told counts no more.
+func (s *State) another(before, id string) bool {
+	return before != "" && before != id || s.unknown.Load() == s.client.Load()
+}
+
+// doubt has it asked soon whether the topic is another one than that of a client.
+func (s *State) doubt(client *kgo.Client, err error) {
 	if !errors.Is(err, kerr.UnknownTopicID) && !errors.Is(err, kerr.UnknownTopicOrPartition) {
 		return
 	}
 	if errors.Is(err, kerr.UnknownTopicID) {
-		s.unknown.Store(true)
+		s.unknown.Store(client)
 	}
 	select {
 	case s.hurry <- struct{}{}:
@@ -265,7 +270,7 @@ func (s *State) follow(ctx context.Context) {
 		}
 		err := fetches.Err0()
 		fetches.EachError(func(_ string, _ int32, e error) { err = e })
-		s.doubt(err)
+		s.doubt(reading, err)
 		fetches.EachRecord(func(r *kgo.Record) {
 			s.read.Inc()
 			if len(r.Value) > stateMessage {
@@ -302,9 +307,7 @@ func (s *State) Put(key string, value []byte) {
 			return
 		}
 		s.failed.Inc()
-		if client == s.client.Load() { // otherwise another topic is used already
-			s.doubt(err)
-		}
+		s.doubt(client, err)
 		if !errors.Is(err, kgo.ErrClientClosed) && !s.failing.Swap(true) { // the first of several in a row
 			s.o.Logger.Warn("cannot write to the state topic", "topic", StateTopic(s.o.Topic), "key", key, "err", fmt.Errorf("%w: %w", model.ErrTransient, err))
 		}
