@@ -38,14 +38,14 @@ const mostReadEvery = time.Minute
 type brake struct {
 	o     *Options
 	asker brakeAsker
-	ships *shipLog        // of run alone, as are read and shut
-	read  time.Time       // when ships was read last; zero: not since the last epoch began
-	shut  map[uint64]bool // the earlier epochs that the bucket has all of, or whose topics are gone
+	ships *shipLog             // of run alone, as are read and gone
+	read  time.Time            // when ships was read last; zero: not since the last epoch began
+	gone  map[uint64]time.Time // since when Kafka says each time that the topic of an earlier epoch is not there
 
 	mu      sync.Mutex
 	epochs  []topics.Epoch // all of them; the last one takes writes
 	covered map[state.Partition]int64
-	unknown int
+	shut    map[uint64]bool // the earlier epochs that the bucket has all of, or whose topics are gone
 
 	last map[uint64]kafka.Uses // what Kafka has said last, by epoch
 
@@ -65,7 +65,7 @@ func newBrake(o *Options) (b *brake, err error) {
 	if err != nil {
 		return nil, err
 	}
-	b = &brake{o: o, asker: asker, ships: newShipLog(o.Bucket), shut: map[uint64]bool{}, epochs: append(slices.Clone(o.Earlier), o.Epoch), covered: map[state.Partition]int64{}, last: map[uint64]kafka.Uses{}}
+	b = &brake{o: o, asker: asker, ships: newShipLog(o.Bucket), gone: map[uint64]time.Time{}, shut: map[uint64]bool{}, epochs: append(slices.Clone(o.Earlier), o.Epoch), covered: map[state.Partition]int64{}, last: map[uint64]kafka.Uses{}}
 	b.use.Store(&kafka.Use{})
 	f := promauto.With(o.Registerer)
 	f.NewGaugeFunc(prometheus.GaugeOpts{
@@ -73,11 +73,7 @@ func newBrake(o *Options) (b *brake, err error) {
 	}, func() float64 { return b.use.Load().Share })
 	f.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "shale_gateway_unknown_partitions", Help: "Partitions of which neither an ingester nor the bucket has ever said how far the bucket has them. They count as if it had nothing of them.",
-	}, func() float64 {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		return float64(b.unknown)
-	})
+	}, func() float64 { return float64(b.unknown()) })
 	b.failed = f.NewCounter(prometheus.CounterOpts{
 		Name: "shale_gateway_retention_failed_checks_total", Help: "Times that Kafka or the bucket did not say how old the records are that are not in the bucket. The last known share goes on to count.",
 	})
@@ -165,17 +161,14 @@ func (b *brake) all() []topics.Epoch {
 func (b *brake) waiting() (open []topics.Epoch, from map[uint64]map[int32]int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	from, b.unknown = map[uint64]map[int32]int64{}, 0
+	from = map[uint64]map[int32]int64{}
 	for i, e := range b.epochs {
-		if i+1 < len(b.epochs) && (b.epochs[i+1].BeforeLost || b.shut[e.Number]) {
+		if b.doneLocked(i) {
 			continue
 		}
 		of := map[int32]int64{}
 		for p := range e.Partitions {
 			covered, ok := b.covered[state.Partition{Epoch: e.Number, Number: p}]
-			if !ok {
-				b.unknown++
-			}
 			if end, ends := topics.End(b.epochs, e.Number, p); ends && covered >= end {
 				continue
 			}
@@ -190,6 +183,53 @@ func (b *brake) waiting() (open []topics.Epoch, from map[uint64]map[int32]int64)
 		open, from[e.Number] = append(open, e), of
 	}
 	return open, from
+}
+
+// doneLocked reports whether nothing of an epoch is left that could be saved.
+func (b *brake) doneLocked(i int) bool {
+	return i+1 < len(b.epochs) && (b.epochs[i+1].BeforeLost || b.shut[b.epochs[i].Number])
+}
+
+// unknown returns of how many partitions neither an ingester nor the bucket has said anything.
+func (b *brake) unknown() (n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for i, e := range b.epochs {
+		if b.doneLocked(i) {
+			continue
+		}
+		for p := range e.Partitions {
+			if _, ok := b.covered[state.Partition{Epoch: e.Number, Number: p}]; !ok {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// goneAfter is for how long Kafka must say that a topic is not there. A broker also says so while it starts
+// and has not read yet which topics there are.
+const goneAfter = 10 * time.Minute
+
+// isGone notes what Kafka has said of the topic of an earlier epoch, and reports whether it is gone for good.
+// Then there is nothing left of it that could be saved.
+func (b *brake) isGone(epoch uint64, err error, now time.Time) bool {
+	if !errors.Is(err, kafka.ErrNoTopic) {
+		delete(b.gone, epoch)
+		return false
+	}
+	since, ok := b.gone[epoch]
+	if !ok {
+		since = now
+		b.gone[epoch] = now
+	}
+	if now.Sub(since) < goneAfter {
+		return false
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.shut[epoch] = true
+	return true
 }
 
 // readShips takes from the bucket what is not known from ingesters.
@@ -232,8 +272,7 @@ func (b *brake) ask(ctx context.Context) (said map[uint64]kafka.Uses, wait time.
 	said, wait = map[uint64]kafka.Uses{}, mostBrakeEvery
 	for i, e := range open {
 		r, failed := b.asker.Retention(ctx, e.Topic)
-		if errors.Is(failed, kafka.ErrNoTopic) && i+1 < len(open) { // there is nothing left that could be saved
-			b.shut[e.Number] = true
+		if i+1 < len(open) && b.isGone(e.Number, failed, time.Now()) {
 			continue
 		}
 		if r.Time > 0 {
