@@ -44,8 +44,8 @@ func (w *rolled) want(when string, blocks, rollups int) {
 	}
 }
 
-// TestRunsThatAreCut: a run of compaction that ended early, or that could not work, is no chance to make
-// rollups: retention goes on to wait for them.
+// TestRunsThatAreCut: a run of compaction that ended early, or that could not work, ends no wait for rollups:
+// retention goes on to wait for them.
 func TestRunsThatAreCut(t *testing.T) {
 	p := policiesOf(t, someSchemas, someAggregations)
 	for _, full := range []bool{false, true} {

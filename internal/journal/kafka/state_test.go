@@ -8,8 +8,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// TestTopicMadeAgainOnce: a topic that was made again is noticed by its identity or by what brokers say to the
-// client, and once if it is by both. What is said to the client of before counts no more.
+// TestTopicMadeAgainOnce: a topic that was made again is noticed by its identity or by what brokers say to
+// the client, and once if it is by both. What is said to the client of before counts no more.
 func TestTopicMadeAgainOnce(t *testing.T) {
 	s, first, second := &State{}, &kgo.Client{}, &kgo.Client{}
 	s.client.Store(first)

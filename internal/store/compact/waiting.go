@@ -9,8 +9,8 @@ import (
 
 // waiting knows since when whole runs have seen each block, and so whether they had their chance to make its
 // rollups. A whole run is one that did all that was due: it was not cut at MaxMerges, and nothing failed but
-// what is wrong with single blocks. A run that could not work, such as one without room or without the bucket,
-// is no reason to give rollups up.
+// what is wrong with single blocks. A run that could not work, such as one without room or without the
+// bucket, gives no rollups up.
 // It is not kept over a restart: blocks that have no rollups for a reason then stay for another week.
 type waiting struct {
 	mu sync.Mutex
@@ -74,9 +74,9 @@ func (w *waiting) lastWhole() (int64, bool) {
 	return w.whole, w.since != 0
 }
 
-// counts reports whether expired rows wait for rollups: always by rules that make some. A file of schemas that
-// lost its archives may be half written, so other rules have to stay for a week of whole runs if anything was
-// made before.
+// counts reports whether expired rows wait for rollups: always by rules that make some. A file of schemas
+// that lost its archives may be half written, so other rules have to stay for a week of whole runs if
+// anything was made before.
 func (w *waiting) counts(r *Rollups, s *catalog.State, now int64) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -217,8 +217,8 @@ func (t *Table) forgetLocked(now time.Time) {
 
 // Stored is told that rows of a leader are durable, and up to which time all that it has sent are, in Unix
 // nanoseconds; 0: that is not known, or none had to be stored. It reports whether requests of the leader from
-// before its election are due. Only this is a sign of life: a leader of which nothing can be stored, as with a
-// clock that is far ahead, does not keep the others away.
+// before its election are due. Only this is a sign of life: a leader of which nothing can be stored, as with
+// a clock that is far ahead, does not keep the others away.
 func (t *Table) Stored(v *Verdict, newest int64) (due bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestEmptiedFile: a file of schemas that is empty for a moment changes nothing; one with other sections does.
+// TestEmptiedFile: a file of schemas that is empty for a moment changes nothing; one with other sections
+// does.
 func TestEmptiedFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "storage-schemas.conf")
 	write := func(text string) {
