@@ -140,8 +140,8 @@ func rollupsBy(now func() *policy.Policies) *compact.Rollups {
 	}
 }
 
-// rolledPolicies returns the policies for renders, with the name of the rules of their rollups, which is empty
-// if they make none; nil: rollups are off.
+// rolledPolicies returns the policies for renders, with the name of the rules of their rollups, which is
+// empty if they make none; nil: rollups are off.
 func (e *Engine) rolledPolicies() func() (func(string) (policy.Policy, error), string) {
 	if e.o.Rollups == nil {
 		return nil
