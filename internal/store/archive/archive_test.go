@@ -397,7 +397,7 @@ func TestLaterVersion(t *testing.T) {
 		}
 		for _, object := range w.objects {
 			tail := object[len(object)-20:] // length, version, checksum, magic
-			tail[4] = 200 // not one more, which may be the version of parts with optional sections
+			tail[4] = 200                   // not one more, which may be the version of parts with optional sections
 			binary.LittleEndian.PutUint32(tail[8:], crc32.Checksum(tail[:8], crc32.MakeTable(crc32.Castagnoli)))
 		}
 		_, err := read(a, request("a", model.Always()))
