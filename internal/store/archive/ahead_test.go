@@ -26,6 +26,21 @@ func nameOf(i int) string { return fmt.Sprintf("%x", uint64(i)*0x9e3779b97f4a7c1
 
 // addMany makes a block of n series with rows at the given times, the values of which do not compress.
 func (w *world) addMany(t testing.TB, n int, times ...int64) {
+	x := uint64(1)
+	w.addSeries(t, n, func(int) *model.SeriesRows {
+		rows := new(model.SeriesRows)
+		for _, at := range times {
+			x ^= x << 13
+			x ^= x >> 7
+			x ^= x << 17
+			rows.Samples.Append(at, x>>2, 0)
+		}
+		return rows
+	})
+}
+
+// addSeries makes a block of n series with the rows that are returned for each.
+func (w *world) addSeries(t testing.TB, n int, rowsOf func(i int) *model.SeriesRows) {
 	var buf bytes.Buffer
 	pw := part.NewWriter(&buf, part.WriterOptions{Seed: seed, Signal: model.Metrics, SeqLo: 1, SeqHi: 2, Labels: true, Level: part.Dense})
 	type keyed struct {
@@ -38,19 +53,11 @@ func (w *world) addMany(t testing.TB, n int, times ...int64) {
 		series[i] = keyed{l.Key(seed, model.Metrics), l}
 	}
 	slices.SortFunc(series, func(a, b keyed) int { return a.k.Compare(b.k) })
-	x := uint64(1)
-	for _, s := range series {
-		var rows model.SeriesRows
-		for _, at := range times {
-			x ^= x << 13
-			x ^= x >> 7
-			x ^= x << 17
-			rows.Samples.Append(at, x>>2, 0)
-		}
+	for i, s := range series {
 		if err := pw.Series("a", s.k, s.l); err != nil {
 			t.Fatal(err)
 		}
-		if err := pw.Rows(&rows); err != nil {
+		if err := pw.Rows(rowsOf(i)); err != nil {
 			t.Fatal(err)
 		}
 	}

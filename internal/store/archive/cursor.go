@@ -43,13 +43,21 @@ const (
 	cursorBytes = 1 << 20
 	// openBytes is what an open block takes besides its pages.
 	openBytes = 24 << 10
-	// A page takes at most about so many times its stored size once it is decoded.
+	// A page takes at most about so many times its stored size once it is decoded, besides its rows.
 	decodedBytes = 16
+	// rowBytes is what a row takes in a decoded page: 13 bytes for samples that are constant at regular times,
+	// of which the page stores next to nothing, 20 with start times, and up to 24 for others.
+	rowBytes = 24
 )
 
-// cursorCharge returns the approximate memory of an open cursor over a block.
+// cursorCharge returns the approximate memory of an open cursor over a block, without rows.
 func cursorCharge(b *catalog.Block) int64 {
 	return min(cursorBytes, openBytes+decodedBytes*min(b.Bytes, cursorBytes))
+}
+
+// rowsCharge returns what the rows of a block add to [cursorCharge]. Their number is in the footer.
+func rowsCharge(b *catalog.Block, rows uint64) int64 {
+	return min(cursorBytes-cursorCharge(b), rowBytes*int64(min(rows, cursorBytes)))
 }
 
 // open returns a cursor over a block, or nil if the block has nothing that the request wants. It starts to
@@ -77,6 +85,11 @@ func (a *Archive) open(ctx context.Context, b *catalog.Block, req *model.Request
 	}
 	c.deletions, c.horizon = a.o.Catalog.Deletions(b, req.Tenant), horizonOf(b, req)
 	hides := len(c.deletions) > 0 || c.horizon != nil
+	if t := r.Meta().Tenant(req.Tenant); hides || !req.LabelsOnly { // else no rows are decoded
+		if err := c.hold(rowsCharge(b, t.Samples+t.Exemplars)); err != nil {
+			return nil, err
+		}
+	}
 	// Both are matched by labels.
 	labels := !req.Unlabelled || hides
 	if err := c.find(ctx, req, labels); err != nil {
