@@ -31,10 +31,10 @@ func Warn(r *model.Request, lost func() []catalog.GivenUp, c *catalog.Catalog, l
 
 func warn(r *model.Request, all []catalog.GivenUp, limits Accepted) {
 	var topic []*catalog.GivenUp // all that was lost of a topic is one warning
+	all = touching(r.Range, all, limits)
 	for i := range all {
 		g := &all[i]
 		switch {
-		case !rowsOf(g, limits).Overlaps(r.Range):
 		case g.To < catalog.ToEnd:
 			r.Cost.Warnings.Add(fmt.Sprintf("the result may lack rows: %s, %s were given up: %s; they came %s",
 				partitionOf(&g.Skip), offsetsOf(&g.Skip), g.Why, cameIn(g.After, g.Before)))
@@ -48,6 +48,39 @@ func warn(r *model.Request, all []catalog.GivenUp, limits Accepted) {
 	if len(topic) > 0 {
 		warnOfTopic(r, topic)
 	}
+}
+
+// touching returns the losses that may have had rows of a range. Those that follow each other in a journal
+// for one reason are one: records that cannot be read are given up one at a time, and a query has ten
+// warnings.
+func touching(r model.TimeRange, all []catalog.GivenUp, limits Accepted) (joined []catalog.GivenUp) {
+	ends := map[entry]int{} // where the next one would go on: index in joined, plus one
+	for i := range all {
+		g := &all[i]
+		if !rowsOf(g, limits).Overlaps(r) {
+			continue
+		}
+		at := ends[entry{g.Node, g.Epoch, g.From, g.Why}]
+		if at == 0 {
+			joined = append(joined, *g)
+			at = len(joined)
+		} else {
+			x := &joined[at-1]
+			x.To, x.After, x.Before = g.To, min(x.After, g.After), max(x.Before, g.Before)
+		}
+		if g.To < catalog.ToEnd {
+			ends[entry{g.Node, g.Epoch, g.To + 1, g.Why}] = at
+		}
+	}
+	return joined
+}
+
+// entry is where a loss of a journal begins, and its reason.
+type entry struct {
+	node  string
+	epoch uint64
+	from  uint64
+	why   string
 }
 
 // mostNamed bounds the partitions in a warning.

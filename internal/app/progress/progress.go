@@ -49,6 +49,8 @@ type Log struct {
 	failed error               // of the last question; nil: it was answered
 	sent   time.Time           // when the last question was sent that failed
 	next   *question           // of queries, which is not asked yet; nil: there is none
+	// recorded has the epochs that were given up and are closed: the catalogue has what was lost of them.
+	recorded map[uint64]bool
 }
 
 // asker is a [kafka.Asker], except in tests.
@@ -169,16 +171,23 @@ func givenUp(all []topics.Epoch, epoch uint64) bool {
 // recorded that.
 func (l *Log) Lost() (lost []catalog.GivenUp) {
 	l.mu.Lock()
-	all := l.epochs
-	l.mu.Unlock()
-	for i := range all {
-		if !givenUp(all, all[i].Number) {
+	defer l.mu.Unlock()
+	for i := range l.epochs {
+		e := &l.epochs[i]
+		if !givenUp(l.epochs, e.Number) || l.recorded[e.Number] {
 			continue
 		}
-		for p := range all[i].Partitions {
-			if at := l.o.Catalog.Covered(topics.Node(p), all[i].Number); !at.Closed {
-				lost = append(lost, catalog.GivenUp{Skip: topics.Lost(&at), After: at.Appended, Before: all[i+1].Begun})
+		before := len(lost)
+		for p := range e.Partitions {
+			if at := l.o.Catalog.Covered(topics.Node(p), e.Number); !at.Closed {
+				lost = append(lost, catalog.GivenUp{Skip: topics.Lost(&at), After: at.Appended, Before: l.epochs[i+1].Begun})
 			}
+		}
+		if len(lost) == before { // each query asks, and what is closed stays closed
+			if l.recorded == nil {
+				l.recorded = map[uint64]bool{}
+			}
+			l.recorded[e.Number] = true
 		}
 	}
 	return lost

@@ -2,6 +2,7 @@ package progress
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -23,11 +24,39 @@ type Settled struct {
 	// Losses counts what operators have given up. A result may have rows of it that an ingester had read.
 	Losses func() int
 	known  atomic.Int64
+
+	mu sync.Mutex
+	// refused has the last questions after which results could not be used. It never has those after which
+	// they could: rows may have come since.
+	refused map[subject]refusal
+}
+
+// subject is what a question is about.
+type subject struct {
+	tenant string
+	signal model.Signal
+}
+
+// refusal is the end of a question.
+type refusal struct {
+	at  int64           // when it was answered
+	of  model.TimeRange // of which ingesters have rows
+	err error           // why they gave no answer; then of says nothing
 }
 
 // settledAges are how old rows are, in intervals of ships, that ingesters mostly have no more. If they have
 // some of one age, a query tries the next.
 var settledAges = [...]int64{2, 12, 72}
+
+const (
+	// refusedFor is how long no question is repeated: a dashboard has many parts, and each asks.
+	refusedFor = int64(time.Second)
+	// patience bounds a question. While an ingester lags the query waits for it as well, and must not wait
+	// twice as long.
+	patience = time.Second
+	// mostRefused bounds the questions that are remembered.
+	mostRefused = 4096
+)
 
 // Settled returns [Settled.Until] for what ingesters hold.
 func (l *Log) Settled(ingesters *remote.Source, shipEvery time.Duration, now func() int64, changes *results.Changes) func(context.Context, []string, model.Signal, model.TimeRange) (int64, bool) {
@@ -38,7 +67,7 @@ func (l *Log) Settled(ingesters *remote.Source, shipEvery time.Duration, now fun
 }
 
 // Until returns the time up to which no ingester has rows of a range that the bucket has not. It returns
-// false if there is none, or if that cannot be told: then the query meets the same error.
+// false if there is none, or if that cannot be told soon: then the query meets the same error.
 func (x *Settled) Until(ctx context.Context, tenants []string, s model.Signal, r model.TimeRange) (int64, bool) {
 	if n := int64(x.Losses()); x.known.Load() != n {
 		x.Changes.All()
@@ -49,17 +78,50 @@ func (x *Settled) Until(ctx context.Context, tenants []string, s model.Signal, r
 		if to <= r.Min {
 			return 0, false
 		}
-		held := false
-		for _, tenant := range tenants {
-			some, err := x.Holds(ctx, tenant, s, model.TimeRange{Min: r.Min, Max: to})
-			if err != nil {
-				return 0, false
-			}
-			held = held || some
+		held, err := x.anyHeld(ctx, tenants, s, model.TimeRange{Min: r.Min, Max: to})
+		if err != nil {
+			return 0, false
 		}
 		if !held {
 			return to, true
 		}
 	}
 	return 0, false
+}
+
+// anyHeld reports whether ingesters have rows of a range of any of the tenants.
+func (x *Settled) anyHeld(ctx context.Context, tenants []string, s model.Signal, r model.TimeRange) (bool, error) {
+	for _, tenant := range tenants {
+		if held, err := x.held(ctx, subject{tenant, s}, r); held || err != nil {
+			return held, err
+		}
+	}
+	return false, nil
+}
+
+// held reports whether ingesters have rows of a range.
+func (x *Settled) held(ctx context.Context, of subject, r model.TimeRange) (bool, error) {
+	x.mu.Lock()
+	last, ok := x.refused[of]
+	x.mu.Unlock()
+	if age := x.Now() - last.at; ok && age >= 0 && age < refusedFor {
+		if last.err != nil {
+			return false, last.err
+		}
+		if last.of.Min >= r.Min && last.of.Max <= r.Max {
+			return true, nil
+		}
+	}
+	asking, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	held, err := x.Holds(asking, of.tenant, of.signal, r)
+	if (held || err != nil) && ctx.Err() == nil {
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		if x.refused == nil || len(x.refused) >= mostRefused {
+			x.refused = map[subject]refusal{}
+		}
+		x.refused[of] = refusal{at: x.Now(), of: r, err: err}
+	}
+	return held, err
 }

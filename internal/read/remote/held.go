@@ -9,7 +9,7 @@ import (
 
 // Holds reports whether a query of a tenant's rows in a range would get any from holders, as fresh as the
 // context asks for. If not, its answer depends on the bucket alone, on the view that is taken before the call
-// or a later one.
+// or a later one. No query is refused by an error of it, so the metric of gaps does not count that.
 func (s *Source) Holds(ctx context.Context, tenant string, signal model.Signal, r model.TimeRange) (held bool, err error) {
 	req := &model.Request{
 		Tenant: tenant, Signal: signal, Range: r, LabelsOnly: true, Unlabelled: true, Quota: new(model.Quota), Cost: new(model.Cost),
@@ -18,7 +18,7 @@ func (s *Source) Holds(ctx context.Context, tenant string, signal model.Signal, 
 		req.Family = model.Text
 	}
 	of, _ := request(req)
-	streams, err := s.open(ctx, wire.PathSelect, of, req)
+	streams, err := s.openAgain(ctx, wire.PathSelect, of, req)
 	if err != nil {
 		return false, err
 	}
