@@ -114,9 +114,11 @@ type State struct {
 	// uses an identity of the topic which brokers do not know.
 	hurry   chan struct{}
 	unknown atomic.Pointer[kgo.Client]
+	// told is the identity of the topic that Take was last told of; nil: of none yet.
+	told atomic.Pointer[[16]byte]
 
-	read, written, failed, refused, again prometheus.Counter
-	failing                               atomic.Bool // the last record was not taken
+	read, written, failed, refused, foreign, again prometheus.Counter
+	failing                                        atomic.Bool // the last record was not taken
 }
 
 // stateEvery is how often it is asked whether the topic is still the same, and stateAgain how long after an
@@ -136,6 +138,7 @@ func OpenState(o StateOptions) (*State, error) {
 		written: f(prometheus.CounterOpts{Name: "shale_state_written_records_total", Help: "Records that this process has written to the state topic."}),
 		failed:  f(prometheus.CounterOpts{Name: "shale_state_failed_records_total", Help: "Records that Kafka did not take into the state topic; newer ones follow."}),
 		refused: f(prometheus.CounterOpts{Name: "shale_state_oversized_records_total", Help: "Records of the state topic that are larger than this version takes, and are not used."}),
+		foreign: f(prometheus.CounterOpts{Name: "shale_state_foreign_records_total", Help: "Records of the state topic that are not used: their writers had read the topic that was deleted, and not this one."}),
 		again:   f(prometheus.CounterOpts{Name: "shale_state_topic_changes_total", Help: "Times that the state topic was found to be another one than before: it was deleted and made again."}),
 	}
 	if err := s.connect(); err != nil {
@@ -263,6 +266,7 @@ func (s *State) follow(ctx context.Context) {
 			if s.o.Again != nil {
 				s.o.Again()
 			}
+			s.told.Store(nil)
 		}
 		fetches := reading.PollFetches(ctx)
 		if fetches.IsClientClosed() {
@@ -271,14 +275,7 @@ func (s *State) follow(ctx context.Context) {
 		err := fetches.Err0()
 		fetches.EachError(func(_ string, _ int32, e error) { err = e })
 		s.doubt(reading, err)
-		fetches.EachRecord(func(r *kgo.Record) {
-			s.read.Inc()
-			if len(r.Value) > stateMessage {
-				s.refused.Inc()
-				return
-			}
-			s.o.Take(string(r.Key), r.Value, r.Offset)
-		})
+		s.take(fetches)
 		if err != nil && ctx.Err() == nil {
 			if !failing {
 				s.o.Logger.Warn("cannot read the state topic; trying again", "topic", StateTopic(s.o.Topic), "err", err)
@@ -292,6 +289,53 @@ func (s *State) follow(ctx context.Context) {
 	}
 }
 
+// take tells Take of records.
+func (s *State) take(fetches kgo.Fetches) {
+	for _, f := range fetches {
+		for _, t := range f.Topics {
+			if t.TopicID != ([16]byte{}) && (s.told.Load() == nil || *s.told.Load() != t.TopicID) {
+				s.told.Store(&t.TopicID)
+			}
+			t.EachRecord(func(r *kgo.Record) {
+				s.read.Inc()
+				switch {
+				case len(r.Value) > stateMessage:
+					s.refused.Inc()
+				case writtenFor(r, t.TopicID):
+					s.o.Take(string(r.Key), r.Value, r.Offset)
+				default:
+					s.foreign.Inc()
+				}
+			})
+		}
+	}
+}
+
+// topicHeader has the identity of the topic that the writer of a record had read. When a topic is made again,
+// a client that has not written to it before writes to the new one while it still reads the old one. So it
+// would elect a replica by what it knows from there, after others have gone on.
+const topicHeader = "topic"
+
+// headers returns those of a record that is written now.
+func (s *State) headers() []kgo.RecordHeader {
+	id := s.told.Load()
+	if id == nil {
+		return nil
+	}
+	return []kgo.RecordHeader{{Key: topicHeader, Value: id[:]}}
+}
+
+// writtenFor reports whether the writer of a record had read no other topic than the one with an identity.
+// That is zero if the broker is too old to say it.
+func writtenFor(r *kgo.Record, id [16]byte) bool {
+	for _, h := range r.Headers {
+		if h.Key == topicHeader {
+			return id == [16]byte{} || string(h.Value) == string(id[:])
+		}
+	}
+	return true
+}
+
 // Put tells the others. It does not wait: a record that Kafka does not take in time is counted and logged.
 func (s *State) Put(key string, value []byte) {
 	if len(value) > stateMessage {
@@ -300,7 +344,7 @@ func (s *State) Put(key string, value []byte) {
 		return
 	}
 	client := s.client.Load()
-	client.TryProduce(context.Background(), &kgo.Record{Key: []byte(key), Value: value}, func(_ *kgo.Record, err error) {
+	client.TryProduce(context.Background(), &kgo.Record{Key: []byte(key), Value: value, Headers: s.headers()}, func(_ *kgo.Record, err error) {
 		if err == nil {
 			s.written.Inc()
 			s.failing.Store(false)

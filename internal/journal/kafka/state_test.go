@@ -1,9 +1,11 @@
 package kafka
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
@@ -33,6 +35,34 @@ func TestTopicMadeAgainOnce(t *testing.T) {
 	want("made again before it was asked", "b", "b", true)
 	s.unknown.Store(nil)
 	want("the identity alone", "b", "c", true)
+}
+
+// TestForeignRecords: what was written by a process that still read the topic from before says nothing in the
+// one that was made again. All others do, and so does a process that goes on with it.
+func TestForeignRecords(t *testing.T) {
+	var taken []string
+	counter := prometheus.NewCounter(prometheus.CounterOpts{Name: "foreign"})
+	s := &State{
+		o:    StateOptions{Take: func(key string, _ []byte, _ int64) { taken = append(taken, key) }},
+		read: prometheus.NewCounter(prometheus.CounterOpts{Name: "read"}), foreign: counter,
+	}
+	before, now := [16]byte{1}, [16]byte{2}
+	fetch := func(id [16]byte, records ...*kgo.Record) {
+		s.take(kgo.Fetches{{Topics: []kgo.FetchTopic{{TopicID: id, Partitions: []kgo.FetchPartition{{Records: records}}}}}})
+	}
+	if h := s.headers(); h != nil {
+		t.Errorf("a process that has read nothing names %v", h)
+	}
+	fetch(before, &kgo.Record{Key: []byte("old")})
+	old := s.headers()
+	s.told.Store(nil) // the topic was made again
+	none := s.headers()
+	fetch(now, &kgo.Record{Key: []byte("of none"), Headers: none}, &kgo.Record{Key: []byte("foreign"), Headers: old})
+	fetch(now, &kgo.Record{Key: []byte("new"), Headers: s.headers()})
+	fetch([16]byte{}, &kgo.Record{Key: []byte("of an old broker"), Headers: old})
+	if got := strings.Join(taken, ", "); got != "old, of none, new, of an old broker" || testutil.ToFloat64(counter) != 1 {
+		t.Errorf("it was told of %s; %v are foreign", got, testutil.ToFloat64(counter))
+	}
 }
 
 // TestCounterShared: what several roles of a process write is in one counter.
