@@ -70,9 +70,11 @@ func testBrake(t *testing.T, broker *Broker) {
 			time.Sleep(every)
 			created := create()
 			all = push("known")
+			if created != nil {
+				creation = created
+			}
 			if all == nil && created != nil {
 				known++
-				creation = created
 			}
 			return all != nil && created != nil
 		})

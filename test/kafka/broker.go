@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -28,6 +29,9 @@ type Broker struct {
 	Addr, Secure string
 	// CA is a PEM file with the authority of Secure.
 	CA string
+
+	mu     sync.Mutex
+	topics map[string]string // which test uses a topic
 
 	t    testing.TB
 	dir  string
@@ -49,7 +53,7 @@ func Start(t testing.TB, keys Keys) *Broker {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &Broker{Addr: addrs[0], Secure: addrs[1], t: t, dir: t.TempDir()}
+	b := &Broker{Addr: addrs[0], Secure: addrs[1], topics: map[string]string{}, t: t, dir: t.TempDir()}
 	if b.jars, err = find("kafka"); err != nil {
 		t.Fatal(err)
 	}
@@ -74,6 +78,17 @@ func Start(t testing.TB, keys Keys) *Broker {
 	})
 	b.Restart()
 	return b
+}
+
+// Own has a test fail that uses the name of a topic which another one uses: they run at the same time.
+func (b *Broker) Own(t testing.TB, topic string) {
+	t.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if owner, ok := b.topics[topic]; ok && owner != t.Name() {
+		t.Fatalf("topic %s is also that of %s: each test needs names of its own", topic, owner)
+	}
+	b.topics[topic] = t.Name()
 }
 
 // Logs returns the folder of the server's partitions.

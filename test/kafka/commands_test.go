@@ -62,6 +62,7 @@ func buildShale(t *testing.T) string {
 // The commands make a topic, refuse those with wrong settings, and begin epochs.
 func testCommands(t *testing.T, broker *Broker) {
 	program := buildShale(t)
+	broker.Own(t, "writes")
 	file := filepath.Join(t.TempDir(), "shale.yaml")
 	bucket := t.TempDir()
 	if err := os.WriteFile(file, []byte("bucket: "+bucket+"\nkafka:\n  brokers: "+broker.Addr+"\n  topic: writes\n"), 0o600); err != nil {
@@ -155,9 +156,9 @@ func testCommands(t *testing.T, broker *Broker) {
 	// Another topic begins another epoch.
 	run(1, "that of epoch 1 already; there is nothing to do", "adopt")
 	run(1, "topic writes is that of epoch 1: a topic is used once", "double", "writes")
-	create(t, open(broker.Addr), "small", 2)
+	create(t, broker, open(broker.Addr), "small", 2)
 	run(1, "the next one has as many, or twice as many", "adopt", "--kafka.topic", "small")
-	double := create(t, open(broker.Addr), "double", 8)
+	double := create(t, broker, open(broker.Addr), "double", 8)
 	run(1, "the bucket records topic writes as epoch 1", "check", "--kafka.topic", "double")
 	if err := producer(t, open(broker.Addr), double).Append(t.Context(), sample); err != nil {
 		t.Fatal(err)
@@ -210,7 +211,7 @@ func testCommands(t *testing.T, broker *Broker) {
 		_, err := kafka.Describe(t.Context(), open(broker.Addr), "double")
 		return errors.Is(err, kafka.ErrNoTopic)
 	})
-	create(t, open(broker.Addr), "double", 8)
+	create(t, broker, open(broker.Addr), "double", 8)
 	run(1, "the topic was deleted and made again", "check", "--kafka.topic", "double")
 	run(1, "--give-up-unshipped", "adopt", "--kafka.topic", "double")
 	if r := run(0, "", "adopt", "--kafka.topic", "double", "--give-up-unshipped"); r.Epoch != 3 {

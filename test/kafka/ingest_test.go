@@ -131,7 +131,7 @@ func (m *machine) lives(partition int32, done <-chan struct{}) (lives, lost, sta
 // disks, and take over from each other. A server over the bucket then has every row once.
 func testIngest(t *testing.T, broker *Broker) {
 	c := open(broker.Addr)
-	topic := create(t, c, "ingested", 4)
+	topic := create(t, broker, c, "ingested", 4)
 	dir := t.TempDir()
 	b, err := bucketfs.New(vfs.Default, filepath.Join(dir, "bucket"))
 	if err != nil {
@@ -321,7 +321,7 @@ func compareWithServer(t *testing.T, bucket string, begin time.Time, rounds, ser
 // A partition stops at rows whose labels it has never seen, and ships what came before.
 func testUnlabelled(t *testing.T, broker *Broker) {
 	c := open(broker.Addr)
-	topic := create(t, c, "unlabelled", 1)
+	topic := create(t, broker, c, "unlabelled", 1)
 	dir := t.TempDir()
 	b, err := bucketfs.New(vfs.Default, filepath.Join(dir, "bucket"))
 	if err != nil {

@@ -97,12 +97,12 @@ func (l *load) verify(over *process, flags ...string) {
 	l.t.Helper()
 	var out []byte
 	var err error
-	for range 5 { // ingesters may lag for a moment
+	// Ingesters may lag for a moment.
+	for began := time.Now(); time.Since(began) < patience; time.Sleep(2 * time.Second) {
 		args := append([]string{"load", l.kind, "--verify-only", "--quiet", "--json", "--state", l.state, "--query-url", "http://" + over.addr}, flags...)
 		if out, err = exec.Command(buildShale(l.t), args...).CombinedOutput(); err == nil {
 			break
 		}
-		time.Sleep(5 * time.Second)
 	}
 	if err != nil {
 		l.t.Errorf("%s: %v\n%.3000s\nthe load itself: %.1000s", l.kind, err, out, l.out.Bytes())
@@ -206,9 +206,8 @@ func testKillsUnderLoad(t *testing.T, broker *Broker) {
 		kills, slow.Seconds(), w.answered.Load(), w.refused.Load(), w.lost.Load(), w.again.Load(), time.Duration(w.slowest.Load()).Seconds())
 }
 
-// An ingester of a group sleeps for 90 s, which is longer than its session, and wakes. Another one has taken
-// its partitions over and has shipped. No row is missing or doubled, the order is kept, and no query is
-// wrong.
+// An ingester of a group sleeps for longer than its session, and wakes. Another one has taken its partitions
+// over and has shipped. No row is missing or doubled, the order is kept, and no query is wrong.
 func testSleeper(t *testing.T, broker *Broker) {
 	c := newCluster(t, broker, "sleeper", 4)
 	gateways := []*process{c.process(t, "gateway")}
@@ -224,8 +223,9 @@ func testSleeper(t *testing.T, broker *Broker) {
 	w.start(gateways, queries)
 	w.progress("the first writes")
 	_ = ingesters[0].cmd.Process.Signal(syscall.SIGSTOP)
-	time.Sleep(90 * time.Second)
 	waitFor(t, "an heir", func() bool { return have(ingesters[1]) == 4 })
+	taken := counter("shale_ship_commits_total", ingesters[1])
+	waitFor(t, "a ship of the heir", func() bool { return counter("shale_ship_commits_total", ingesters[1]) > taken })
 	asleep := w.answered.Load()
 	waitFor(t, "answers while it sleeps", func() bool { return w.answered.Load() > asleep || t.Failed() })
 	_ = ingesters[0].cmd.Process.Signal(syscall.SIGCONT)
@@ -259,11 +259,13 @@ func testRelabelUnderMoves(t *testing.T, broker *Broker) {
 	most := map[string]float64{}
 	var mu sync.Mutex
 	done := make(chan struct{})
-	var watching sync.WaitGroup
+	watching := group(t)
 	watching.Go(func() {
 		for {
 			select {
 			case <-done:
+				return
+			case <-t.Context().Done():
 				return
 			case <-time.After(250 * time.Millisecond):
 			}

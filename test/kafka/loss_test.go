@@ -20,7 +20,7 @@ import (
 // that goes on after what it has read says so, if it knows the leader of its last record.
 func testPowerCut(t *testing.T, broker *Broker) {
 	c := open(broker.Addr)
-	topic := create(t, c, "cut", 1)
+	topic := create(t, broker, c, "cut", 1)
 	sample := &model.Batch{Tenant: "team", Signal: model.Metrics}
 	sample.AddSample(model.Key{Lo: 1}, 1, 1)
 	write := func(n int) {
@@ -90,7 +90,7 @@ func testPowerCut(t *testing.T, broker *Broker) {
 // A reader knows the end of an idle partition, and says so when no broker answers.
 func testAway(t *testing.T, broker *Broker) {
 	c := open(broker.Addr)
-	topic := create(t, c, "away", 1)
+	topic := create(t, broker, c, "away", 1)
 	r := reader(t, c, topic, 0, 0)
 	read := func() error { return r.Read(t.Context(), func(*kafka.Record) error { return nil }) }
 	waitFor(t, "the end of an idle partition", func() bool {

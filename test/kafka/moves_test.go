@@ -100,7 +100,7 @@ func testGroupMoves(t *testing.T, broker *Broker) {
 type writers struct {
 	t       *testing.T
 	begin   time.Time
-	running sync.WaitGroup
+	running *sync.WaitGroup
 	stop    atomic.Bool
 	// tried and acked count the samples of each writer.
 	tried, acked [4]atomic.Int64
@@ -126,6 +126,7 @@ func startWriters(t *testing.T, gateways, queries []*process, begin time.Time) *
 
 func (w *writers) start(gateways, queries []*process) {
 	t, begin := w.t, w.begin
+	w.running = group(t)
 	if w.pause == 0 {
 		w.pause = 20 * time.Millisecond
 	}
@@ -138,6 +139,9 @@ func (w *writers) start(gateways, queries []*process) {
 					err := one(gateways[try%len(gateways)], i, k, begin.Add(time.Duration(k)*time.Second))
 					if err == nil {
 						break
+					}
+					if ended(t) {
+						return
 					}
 					if !w.repeated {
 						t.Errorf("writer %d: %v", i, err)
@@ -156,7 +160,7 @@ func (w *writers) start(gateways, queries []*process) {
 	}
 	for i, q := range queries {
 		w.running.Go(func() {
-			for n := i; !w.stop.Load(); n++ {
+			for n := i; !w.stop.Load() && !ended(t); n++ {
 				w.ask(q, n%len(w.acked))
 				time.Sleep(w.pause)
 			}
@@ -170,6 +174,9 @@ func (w *writers) ask(q *process, writer int) {
 	v := url.Values{"query": {fmt.Sprintf(`count_over_time(sent{writer="%d"}[3h])`, writer)}, "time": {fmt.Sprint(w.begin.Add(170 * time.Minute).Unix())}}
 	status, text := q.get("/api/v1/query?"+v.Encode(), "X-Read-Consistency", "strong")
 	most := w.tried[writer].Load()
+	if ended(w.t) { // the question was cut
+		return
+	}
 	switch status {
 	case 200:
 		w.answered.Add(1)

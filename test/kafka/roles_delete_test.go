@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -34,11 +33,12 @@ type deleting struct {
 }
 
 func (w *deleting) failed(err error) bool {
-	if err == nil {
+	if err == nil || ended(w.t) {
 		return false
 	}
 	if strings.Contains(err.Error(), "status 4") {
-		panic(err)
+		w.t.Error(err)
+		return false
 	}
 	w.refused++
 	time.Sleep(20 * time.Millisecond)
@@ -88,7 +88,7 @@ func (w *deleting) check(q *process) (answered bool) {
 	end := w.begin.Unix() + w.n + 10
 	v := url.Values{"query": {fmt.Sprintf(`deleted{writer="%d"}[%ds]`, w.number, w.n+20)}, "time": {fmt.Sprint(end)}}
 	status, text := q.get("/api/v1/query?"+v.Encode(), "X-Read-Consistency", "strong")
-	if status != http.StatusOK {
+	if status != http.StatusOK || ended(w.t) {
 		w.refused++
 		return false
 	}
@@ -109,7 +109,7 @@ func (w *deleting) check(q *process) (answered bool) {
 	}
 	v = url.Values{"query": {fmt.Sprintf(`{app="deleted",writer="%d"}`, w.number)}, "limit": {"5000"}, "start": {fmt.Sprint(w.begin.UnixNano())}, "end": {fmt.Sprint(end) + "000000000"}}
 	status, text = q.get("/loki/api/v1/query_range?"+v.Encode(), "X-Read-Consistency", "strong")
-	if status != http.StatusOK {
+	if status != http.StatusOK || ended(w.t) {
 		w.refused++
 		return false
 	}
@@ -165,13 +165,13 @@ func testDeletions(t *testing.T, broker *Broker) {
 	in := install(t, broker, "of-deletions", "--limits.deletion-cancel-period", "0s")
 	begin := time.Now().Add(-time.Hour).Truncate(time.Second)
 	var stop atomic.Bool
-	var running sync.WaitGroup
+	running := group(t)
 	var all []*deleting
 	for i := range 3 {
 		w := &deleting{t: t, in: in, number: i, begin: begin, random: rand.New(rand.NewPCG(uint64(i), 7)), left: map[int64]string{}}
 		all = append(all, w)
 		running.Go(func() {
-			for !stop.Load() && !t.Failed() {
+			for !stop.Load() && !t.Failed() && !ended(t) {
 				w.step()
 			}
 		})

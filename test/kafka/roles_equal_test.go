@@ -309,7 +309,7 @@ func (in *installation) ask(t *testing.T, stage string, all *process, begin, end
 					}
 					break
 				}
-				if time.Since(began) > 20*time.Second {
+				if time.Since(began) > patience {
 					t.Fatalf("%s: query %d: %s: status %d: %s", stage, i, path, status, cmp.Diff(comparable(want), comparable(got)))
 				}
 			}

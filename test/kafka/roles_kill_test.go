@@ -25,7 +25,7 @@ func testKillRoles(t *testing.T, broker *Broker) {
 	var stop atomic.Bool
 	var acked [writers]atomic.Int64
 	var refused, answered, unanswered atomic.Int64
-	var running sync.WaitGroup
+	running := group(t)
 	for w := range writers {
 		running.Go(func() {
 			for k := int64(0); !stop.Load(); k++ {
@@ -35,6 +35,9 @@ func testKillRoles(t *testing.T, broker *Broker) {
 					if err == nil {
 						break
 					}
+					if ended(t) {
+						return
+					}
 					refused.Add(1)
 					time.Sleep(100 * time.Millisecond)
 				}
@@ -43,14 +46,16 @@ func testKillRoles(t *testing.T, broker *Broker) {
 		})
 	}
 	running.Go(func() {
-		for i := 0; !stop.Load(); i++ {
+		for i := 0; !stop.Load() && !ended(t); i++ {
 			switch status, text := in.queries[i%2].get("/api/v1/query?query=count(sent)"); status {
 			case 200:
 				answered.Add(1)
 			case 503:
 				unanswered.Add(1)
 			default:
-				t.Errorf("a query: status %d: %s", status, text)
+				if !ended(t) {
+					t.Errorf("a query: status %d: %s", status, text)
+				}
 			}
 			time.Sleep(50 * time.Millisecond)
 		}
@@ -104,6 +109,17 @@ func testKillRoles(t *testing.T, broker *Broker) {
 	}
 }
 
+// group returns goroutines that a test waits for, however it ends. Each must end soon once the test has
+// [ended], as it may not log or fail afterwards.
+func group(t *testing.T) *sync.WaitGroup {
+	var g sync.WaitGroup
+	t.Cleanup(g.Wait)
+	return &g
+}
+
+// ended reports whether a test has ended, as by a failure.
+func ended(t *testing.T) bool { return t.Context().Err() != nil }
+
 // one sends a sample and a line of a writer.
 func one(to *process, writer int, k int64, at time.Time) error {
 	w := prompb.WriteRequest{Timeseries: []prompb.TimeSeries{{
@@ -126,7 +142,7 @@ func settled(t *testing.T, q *process, path string, right func(text string) bool
 	t.Helper()
 	var status int
 	var text string
-	for began := time.Now(); time.Since(began) < 20*time.Second; time.Sleep(100 * time.Millisecond) {
+	for began := time.Now(); time.Since(began) < patience; time.Sleep(100 * time.Millisecond) {
 		if status, text = q.get(path); status == 200 && right(text) {
 			return
 		}

@@ -111,13 +111,13 @@ func (p *process) stop() {
 	p.cmd = nil
 }
 
-// get asks for a path, with pairs of a header and its value.
+// get asks for a path, with pairs of a header and its value. Status 0: there was no answer.
 func (p *process) get(path string, headers ...string) (status int, body string) {
-	scheme, client := "http://", http.DefaultClient
+	scheme, client := "http://", &http.Client{Timeout: patience}
 	if p.client != nil {
 		scheme, client = "https://", p.client
 	}
-	r, err := http.NewRequest(http.MethodGet, scheme+p.addr+path, nil)
+	r, err := http.NewRequestWithContext(p.t.Context(), http.MethodGet, scheme+p.addr+path, nil)
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -152,7 +152,7 @@ func (p *process) push(path, kind string, body []byte) {
 
 // post sends a body once, for a tenant, and returns an error unless it is accepted.
 func (p *process) post(path, kind, tenant string, body []byte) error {
-	r, err := http.NewRequest(http.MethodPost, "http://"+p.addr+path, bytes.NewReader(body))
+	r, err := http.NewRequestWithContext(p.t.Context(), http.MethodPost, "http://"+p.addr+path, bytes.NewReader(body))
 	if err != nil {
 		return err
 	}
@@ -185,6 +185,7 @@ func newCluster(t *testing.T, broker *Broker, topic string, partitions int) *clu
 // newClusterAt does the same for a bucket of its own.
 func newClusterAt(t *testing.T, broker *Broker, topic string, partitions int, bucket string) *cluster {
 	t.Helper()
+	broker.Own(t, topic)
 	c := &cluster{bucket: bucket}
 	c.flags = []string{"--bucket", c.bucket, "--kafka.brokers", broker.Addr, "--kafka.topic", topic}
 	create := append([]string{"kafka", "create", "--replicas", "1", "--min-insync", "1", "--partitions", fmt.Sprint(partitions)}, c.flags...)

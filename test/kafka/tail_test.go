@@ -30,7 +30,7 @@ func testTail(t *testing.T, broker *Broker) {
 	if err != nil {
 		t.Fatalf("building logcli: %v", err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, strings.TrimSpace(string(program)), "--addr", "http://"+query.addr, "--quiet", "query", `{app="tailed"} |= "line"`, "-o", "raw", "--tail", "--limit", "5000")
 	out, err := cmd.StdoutPipe()

@@ -155,7 +155,7 @@ func (w *whole) check(t testing.TB, stage string, q asked) {
 	w.turn++
 	for began := time.Now(); ; time.Sleep(50 * time.Millisecond) {
 		status, text := w.queries[w.turn%2].get(q.path, "X-Scope-OrgID", q.tenant, "X-Read-Consistency", "strong")
-		if status == http.StatusServiceUnavailable && q.status != status && time.Since(began) < 20*time.Second {
+		if status == http.StatusServiceUnavailable && q.status != status && time.Since(began) < patience {
 			continue
 		}
 		if diff := cmp.Diff(q.want, unordered(q.path, text)); status != q.status || diff != "" {
@@ -238,7 +238,7 @@ func labelled(name, label string, of ...*process) (sum float64) {
 // tail follows the same lines at the role all and at a query process.
 func (w *whole) tail(t *testing.T) {
 	const n = 40
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	follow := func(p *process) *websocket.Conn {
 		conn, _, err := websocket.Dial(ctx, "ws://"+p.addr+"/loki/api/v1/tail?"+url.Values{"query": {`{app="followed"} |= "line"`}}.Encode(), nil)
