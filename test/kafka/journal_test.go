@@ -84,9 +84,22 @@ func TestBroker(t *testing.T) {
 		{"PowerCut", testPowerCut},
 		{"Overwritten", testOverwritten},
 		{"Away", testAway},
-		{"KillRoles", testKillRoles},
 		{"KillsUnderLoad", testKillsUnderLoad},
 		{"DoublingKilled", testDoublingKilled},
+	} {
+		t.Run(test.name, func(t *testing.T) { test.run(t, broker) })
+	}
+}
+
+// TestBrokerOfRoles runs more of them at the same time, with a server of their own.
+func TestBrokerOfRoles(t *testing.T) {
+	t.Parallel()
+	broker := start(t)
+	for _, test := range []struct {
+		name string
+		run  func(*testing.T, *Broker)
+	}{
+		{"KillRoles", testKillRoles},
 		{"Pairs", testPairs},
 		{"Deletions", testDeletions},
 	} {

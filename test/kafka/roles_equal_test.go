@@ -263,7 +263,7 @@ func testEqualRoles(t *testing.T, broker *Broker) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := fmt.Fprint(c, graphiteLines(begin.Add(n*time.Minute), 15, 5)); err != nil {
+		if _, err := fmt.Fprint(c, graphiteLines(begin.Add(10*time.Minute), 15, 5)); err != nil {
 			t.Fatal(err)
 		}
 		c.Close()
