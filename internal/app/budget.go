@@ -92,6 +92,11 @@ func (b budget) divided(u uses) budget {
 	return b
 }
 
+// greatestRows bounds the share of rows. A larger buffer makes fewer and larger parts, which saves merges,
+// but 768 MiB already take half a minute to fill at a million samples a second. What it would have, and
+// sorting with it, goes to the known set: 11 GiB then hold 200 million series.
+const greatestRows = 768 << 20
+
 func splitMemory(total int64) budget {
 	const percent = 100
 	b := budget{
@@ -105,6 +110,10 @@ func splitMemory(total int64) budget {
 		forms:      max(total*2/percent, 5<<20),     // the largest form takes 4 MiB
 		patterns:   total * 3 / 2 / percent,         // with what waits to be mined
 		compaction: min(total*5/2/percent, 256<<20), // its inputs; the blocks that it writes take as much again
+	}
+	if more := b.rows - greatestRows; more > 0 {
+		b.rows -= more
+		b.known += 2 * more
 	}
 	// A response is far smaller than the pages that it was made of.
 	b.answers = b.pages / 16

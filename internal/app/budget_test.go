@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/shaledb/shale/internal/config"
+	"github.com/shaledb/shale/internal/store/known"
 )
 
 // TestSharesAddUp: all shares at their limits at the same time stay inside 1.15 of the budget and 4 MiB, and
@@ -28,6 +29,18 @@ func TestSharesAddUp(t *testing.T) {
 		if heavy := b.queries / 8 * 7; c.Query.MaxBytes > heavy {
 			t.Errorf("a budget of %s: one query may have %d bytes, and queries that are not light have %d", config.Size(total), c.Query.MaxBytes, heavy)
 		}
+	}
+}
+
+// TestKnownShare: 11 GiB hold 200 million active series, as docs/scale.md says.
+func TestKnownShare(t *testing.T) {
+	set, err := known.New(splitMemory(11 << 30).known)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer set.Close()
+	if set.Cap() < 200_000_000 {
+		t.Errorf("11 GiB hold %d series", set.Cap())
 	}
 }
 
