@@ -22,6 +22,7 @@ import (
 	"github.com/shaledb/shale/internal/bill"
 	"github.com/shaledb/shale/internal/config"
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/racetest"
 )
 
 // billWorld is an engine with random data, most of which is in the bucket.
@@ -206,6 +207,7 @@ func (w *billWorld) bill(t *testing.T, h http.Handler, q billedQuery) *bill.Stat
 // TestBillsHold: random queries on random data read at least and at most what their bills say, after the bill
 // and without one before.
 func TestBillsHold(t *testing.T) {
+	racetest.SkipSerial(t)
 	worlds, queries := 6, 40
 	if testing.Short() {
 		worlds, queries = 2, 20
