@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
@@ -43,7 +44,7 @@ func braked(t *testing.T) *Gateway {
 func TestBrake(t *testing.T) {
 	g := braked(t)
 	a, b, s := g.announcer, g.brake, g.series
-	use := func() { s.trickle.take(1<<20, time.Now()) } // what may pass
+	use := func() { s.trickle.take("t", 1<<20, time.Now()) } // what may pass
 	f := state.NewFilter(1)
 	f.Add(2 << 8)
 	s.take(&state.Series{Partition: state.Partition{Epoch: 1}, Active: map[string]int64{"t": 1}, Known: map[string]state.Filter{"t": f}}, time.Now())
@@ -98,7 +99,7 @@ func TestBrakeLetsMissingLabelsPass(t *testing.T) {
 		}
 	}
 	b.use.Store(&kafka.Use{Share: 0.8, Setting: "retention.ms"})
-	s.trickle.take(1<<20, time.Now())
+	s.trickle.take("t", 1<<20, time.Now())
 	want := func(what string, partition int32, passes bool) {
 		t.Helper()
 		batch := &model.Batch{Tenant: "t", Signal: model.Metrics}
@@ -121,28 +122,95 @@ func TestBrakeLetsMissingLabelsPass(t *testing.T) {
 	want("it is counted again", 0, false)
 }
 
-// TestTrickle: few series pass the brake, those of a burst at once, and so a request that is repeated is
-// taken in the end.
+// TestTrickle: few series of a tenant pass the brake, those of a burst at once, and so a request that is
+// repeated is taken in the end. One tenant leaves room for others, and all together are bounded, too.
 func TestTrickle(t *testing.T) {
-	var tr trickle
+	tr := newTrickle()
 	now := time.Unix(1_700_000_000, 0)
-	burst := int(brakeSeries * burst.Seconds())
-	if n := tr.take(burst-1, now); n != burst-1 {
+	take := func(tenant string, n int) int {
+		allowed, _ := tr.take(tenant, n, now)
+		return allowed
+	}
+	burst := int(brakeTenantSeries * burst.Seconds())
+	if n := take("a", burst-1); n != burst-1 {
 		t.Errorf("%d of a burst pass", n)
 	}
 	left := 2 * burst
 	tries := 0
 	for ; left > 0 && tries < 100; tries++ {
-		n := tr.take(left, now)
-		if tries == 0 && n != 1 || tries > 0 && n > 5*brakeSeries {
+		n := take("a", left)
+		if tries == 0 && n != 1 || tries > 0 && n > 5*brakeTenantSeries {
 			t.Errorf("%d pass in try %d", n, tries)
 		}
 		left -= n
 		now = now.Add(5 * time.Second)
 	}
-	if want := 2*burst/(5*brakeSeries) + 1; left > 0 || tries < want || tries > want+1 {
+	if want := 2*burst/(5*brakeTenantSeries) + 1; left > 0 || tries < want || tries > want+1 {
 		t.Errorf("%d series are left after %d tries, want about %d", left, tries, want)
 	}
+	now = now.Add(time.Hour)
+	sum := 0
+	for i := range 10 {
+		if n := take(fmt.Sprint(i), 1<<20); i == 3 && n != burst {
+			t.Errorf("%d of the fourth tenant pass", n)
+		} else {
+			sum += n
+		}
+	}
+	if sum != 4*burst {
+		t.Errorf("%d series of all tenants pass", sum)
+	}
+}
+
+// TestTrickleIsLimited: what passes the brake is subject to the usual limits, and is given back together with
+// what it took of these if it cannot be appended.
+func TestTrickleIsLimited(t *testing.T) {
+	g := braked(t)
+	s := g.series
+	g.brake.use.Store(&kafka.Use{Share: 0.8, Setting: "retention.ms"})
+	s.creation.rates = Rates{Of: func(string) int64 { return 2 }} // 120 at once
+	s.most = func(string) int64 { return 1000 }
+	active := func(n int64) {
+		for p := range int32(2) {
+			s.take(&state.Series{Partition: state.Partition{Epoch: 1, Number: p}, Active: map[string]int64{"t": n / 2}, Known: map[string]state.Filter{"t": state.NewFilter(1)}}, time.Now())
+		}
+	}
+	active(10)
+	made := uint64(0)
+	batchOf := func(n int) *model.Batch {
+		batch := &model.Batch{Tenant: "t", Signal: model.Metrics}
+		for i := range n {
+			made++
+			batch.Labels.Append(uint32(i), model.LabelsOf("a", "b"))
+			batch.EndSeries(model.Key{Hi: 1, Lo: made * 0x9e3779b97f4a7c15})
+		}
+		return batch
+	}
+	var named *model.LimitError
+	over := func(what string, batch *model.Batch, want int, limit string) {
+		t.Helper()
+		refused := map[int]bool{}
+		err := s.Over(t.Context(), batch, func(label int) {
+			if refused[label] {
+				t.Errorf("%s: %d is refused twice", what, label)
+			}
+			refused[label] = true
+		})
+		if len(refused) != want || (err != nil) != (want > 0) || errors.As(err, &named) && named.Limit != limit {
+			t.Errorf("%s: %d are refused, %v", what, len(refused), err)
+		}
+	}
+	first := batchOf(100)
+	over("with room in both", first, 0, "")
+	s.giveBack(first)
+	over("it was given back", batchOf(110), 0, "")
+	over("the rate of the tenant", batchOf(30), 20, "limits.tenant-new-series")
+	over("both", batchOf(600), 600, "retention.ms")
+	s.trickle, s.creation.rates = newTrickle(), Rates{}
+	active(1000)
+	over("the number of the tenant", batchOf(5), 5, "limits.tenant-series")
+	active(10)
+	over("it has room again", batchOf(5), 0, "")
 }
 
 // TestBrakeFalls: a setting of which Kafka says nothing goes on to count, and the other one falls.

@@ -96,25 +96,18 @@ func (c *creation) take(tenant string, n int, now time.Time) (allowed int, _ err
 	return allowed, err
 }
 
-// brakeSeries is how many series a gateway creates per second while the brake refuses creation. A sender
-// repeats a request until all of it is taken, and sends nothing else meanwhile: one new series would hold
-// back the known ones of the sender for as long as ingesters lag. Usual changes, as of a process that starts
-// again, pass with this.
-const brakeSeries = 10
+// A gateway creates so many series of a tenant, and of all tenants, per second while the brake refuses
+// creation. A sender repeats a request until all of it is taken, and sends nothing else meanwhile: one new
+// series would hold back the known ones of the sender for as long as ingesters lag. Usual changes, as of a
+// process that starts again, pass with this, and one tenant does not use up what others need.
+const (
+	brakeTenantSeries = 10
+	brakeSeries       = 4 * brakeTenantSeries
+)
 
-// trickle lets few series pass the brake, with a burst of a minute's worth.
-type trickle struct {
-	mu   sync.Mutex
-	used spent
-}
-
-// take returns how many of n series may be created now.
-func (t *trickle) take(n int, now time.Time) int {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	n = min(n, t.used.left(brakeSeries, now))
-	t.used.series += float64(n)
-	return n
+// newTrickle returns what lets few series pass the brake. The usual limits count for these as well.
+func newTrickle() creation {
+	return creation{rates: Rates{All: brakeSeries, Of: func(string) int64 { return brakeTenantSeries }}, gateways: 1, tenants: map[string]*spent{}}
 }
 
 // giveBack takes n series of a tenant back that were not created after all.
@@ -143,8 +136,12 @@ func (l *chargedLog) Append(ctx context.Context, b *model.Batch) error {
 	return err
 }
 
-// giveBack gives back what the new series of a batch have taken.
+// giveBack gives back what the new series of a batch have taken: those that passed the brake, if it is on,
+// have taken of both.
 func (s *series) giveBack(b *model.Batch) {
+	if s.brake.refused(refuseCreation) != nil {
+		s.trickle.giveBack(b.Tenant, len(s.newToBrake(b)))
+	}
 	if s.creation.rates.All <= 0 && s.creation.rates.of(b.Tenant) <= 0 {
 		return
 	}

@@ -21,10 +21,21 @@ type groupCount struct {
 	at time.Time // when it came
 }
 
-// groupSum has the numbers of a tenant. Those of label sets are of the sets that text stands for.
+// groupSum has the numbers of a tenant. It is kept by differences: partitions are counted each minute, and
+// to add all of them up for each would hold back writes.
 type groupSum struct {
-	groups.Numbers
-	text string
+	partitions int
+	metrics    map[string]int64
+	// sets are the numbers of label sets, by the text that these have. During a reload, ingesters have
+	// different ones; those of last count.
+	sets map[string]*setSum
+	last string
+}
+
+// setSum are numbers of label sets of some partitions.
+type setSum struct {
+	partitions int
+	numbers    []int64
 }
 
 func newGroupCounts() groupCounts {
@@ -33,57 +44,73 @@ func newGroupCounts() groupCounts {
 
 // take takes the numbers of a partition.
 func (g *groupCounts) take(r *state.Groups, now time.Time) {
-	g.drop(r.Partition.Number)
+	before := g.of[r.Partition.Number]
 	g.of[r.Partition.Number] = groupCount{r, now}
-	for tenant := range r.Tenants {
-		g.add(tenant)
+	for tenant, of := range r.Tenants {
+		sum := g.sum[tenant]
+		if sum == nil {
+			sum = &groupSum{metrics: map[string]int64{}, sets: map[string]*setSum{}}
+			g.sum[tenant] = sum
+		}
+		sum.add(&of, 1)
+		sum.last = of.Text
 	}
+	g.subtract(&before)
 }
 
 // drop drops the numbers of a partition.
 func (g *groupCounts) drop(partition int32) {
-	before, ok := g.of[partition]
-	if !ok {
+	before := g.of[partition]
+	delete(g.of, partition)
+	g.subtract(&before)
+}
+
+// subtract takes the numbers of a count that is no longer in of from the sums.
+func (g *groupCounts) subtract(c *groupCount) {
+	if c.Groups == nil {
 		return
 	}
-	delete(g.of, partition)
-	for tenant := range before.Tenants {
-		g.add(tenant)
+	for tenant, of := range c.Tenants {
+		sum := g.sum[tenant]
+		if sum.add(&of, -1); sum.partitions == 0 {
+			delete(g.sum, tenant)
+		} else if sum.sets[sum.last] == nil {
+			sum.last = g.lastText(tenant)
+		}
 	}
 }
 
-// add adds the partitions of a tenant up. Those whose ingester has other label sets, as during a reload, do
-// not count for these.
-func (g *groupCounts) add(tenant string) {
-	sum := &groupSum{Numbers: groups.Numbers{Metrics: map[string]int64{}}}
-	found := false
+// lastText returns the text of the label sets of a tenant that came last.
+func (g *groupCounts) lastText(tenant string) (text string) {
 	var last time.Time
 	for _, c := range g.of {
 		if of, ok := c.Tenants[tenant]; ok && !c.at.Before(last) {
-			sum.text, last, found = of.Text, c.at, true
+			text, last = of.Text, c.at
 		}
 	}
-	if !found {
-		delete(g.sum, tenant)
-		return
-	}
-	for _, c := range g.of {
-		of, ok := c.Tenants[tenant]
-		if !ok {
-			continue
-		}
-		for name, n := range of.Metrics {
-			sum.Metrics[name] += n
-		}
-		if of.Text != sum.text {
-			continue
-		}
-		sum.Sets = append(sum.Sets, make([]int64, max(0, len(of.Sets)-len(sum.Sets)))...)
-		for i, n := range of.Sets {
-			sum.Sets[i] += n
+	return text
+}
+
+// add adds (1) or subtracts (-1) the numbers of a partition.
+func (s *groupSum) add(of *state.TenantGroups, sign int64) {
+	s.partitions += int(sign)
+	for name, n := range of.Metrics {
+		if s.metrics[name] += sign * n; s.metrics[name] == 0 {
+			delete(s.metrics, name)
 		}
 	}
-	g.sum[tenant] = sum
+	sets := s.sets[of.Text]
+	if sets == nil {
+		sets = &setSum{}
+		s.sets[of.Text] = sets
+	}
+	sets.numbers = append(sets.numbers, make([]int64, max(0, len(of.Sets)-len(sets.numbers)))...)
+	for i, n := range of.Sets {
+		sets.numbers[i] += sign * n
+	}
+	if sets.partitions += int(sign); sets.partitions == 0 {
+		delete(s.sets, of.Text)
+	}
 }
 
 // expire drops the numbers that were not repeated.
@@ -102,9 +129,9 @@ func (s *series) overGroups(b *model.Batch, l *groups.Limits, fresh []int, over 
 	defer s.mu.RUnlock()
 	counted := groups.Numbers{}
 	if sum := s.groups.sum[b.Tenant]; sum != nil {
-		counted.Metrics = sum.Metrics
-		if sum.text == l.Sets.Text() {
-			counted.Sets = sum.Sets
+		counted.Metrics = sum.metrics
+		if text := l.Sets.Text(); sum.last == text {
+			counted.Sets = sum.sets[text].numbers
 		}
 	}
 	request := l.NewNumbers()

@@ -3,10 +3,13 @@ package gateway
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"pgregory.net/rapid"
 
 	"github.com/shaledb/shale/internal/journal/state"
 	"github.com/shaledb/shale/internal/model"
@@ -97,4 +100,79 @@ func TestGroupLimits(t *testing.T) {
 	if len(s.groups.of)+len(s.groups.sum) > 0 {
 		t.Errorf("old counts are kept: %+v", s.groups)
 	}
+}
+
+// TestGroupSums: sums that are kept by differences are those of all partitions, also while ingesters have
+// different label sets and come and go.
+func TestGroupSums(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		g := newGroupCounts()
+		now := time.Unix(1000, 0)
+		for range rapid.IntRange(1, 40).Draw(t, "events") {
+			now = now.Add(time.Duration(rapid.IntRange(0, 100).Draw(t, "seconds")) * time.Second)
+			number := rapid.Int32Range(0, 4).Draw(t, "partition")
+			switch rapid.IntRange(0, 5).Draw(t, "event") {
+			case 0:
+				g.drop(number)
+			case 1:
+				g.expire(now)
+			default:
+				r := &state.Groups{Partition: state.Partition{Epoch: 1, Number: number}, Tenants: map[string]state.TenantGroups{}}
+				for range rapid.IntRange(0, 3).Draw(t, "tenants") {
+					of := state.TenantGroups{Metrics: map[string]int64{}, Text: rapid.SampledFrom([]string{"", "x", "y"}).Draw(t, "text")}
+					for range rapid.IntRange(0, 3).Draw(t, "metrics") {
+						of.Metrics[rapid.SampledFrom([]string{"m", "n", "o"}).Draw(t, "metric")] = rapid.Int64Range(1, 9).Draw(t, "n")
+					}
+					for range rapid.IntRange(0, 3).Draw(t, "sets") {
+						of.Sets = append(of.Sets, rapid.Int64Range(0, 9).Draw(t, "of set"))
+					}
+					r.Tenants[rapid.SampledFrom([]string{"a", "b"}).Draw(t, "tenant")] = of
+				}
+				g.take(r, now)
+				for tenant, of := range r.Tenants {
+					if g.sum[tenant].last != of.Text {
+						t.Fatalf("tenant %s: label sets of %q count, and those of %q came last", tenant, g.sum[tenant].last, of.Text)
+					}
+				}
+			}
+			for _, tenant := range []string{"a", "b"} {
+				metrics, sets, texts := map[string]int64{}, map[string][]int64{}, map[string]bool{}
+				for _, c := range g.of {
+					of, ok := c.Tenants[tenant]
+					if !ok {
+						continue
+					}
+					texts[of.Text] = true
+					for name, n := range of.Metrics {
+						metrics[name] += n
+					}
+					for i, n := range of.Sets {
+						if i == len(sets[of.Text]) {
+							sets[of.Text] = append(sets[of.Text], 0)
+						}
+						sets[of.Text][i] += n
+					}
+				}
+				sum := g.sum[tenant]
+				if sum == nil {
+					if len(texts) > 0 {
+						t.Fatalf("tenant %s has no sums", tenant)
+					}
+					continue
+				}
+				if !maps.Equal(sum.metrics, metrics) || !texts[sum.last] || sum.sets[sum.last] == nil {
+					t.Fatalf("tenant %s: %v of %v, want %v of one of %v", tenant, sum.metrics, sum.last, metrics, texts)
+				}
+				for text, of := range sum.sets {
+					kept := of.numbers
+					for len(kept) > len(sets[text]) && kept[len(kept)-1] == 0 {
+						kept = kept[:len(kept)-1]
+					}
+					if !slices.Equal(kept, sets[text]) {
+						t.Fatalf("tenant %s, %q: %v, want %v", tenant, text, kept, sets[text])
+					}
+				}
+			}
+		}
+	})
 }

@@ -67,7 +67,7 @@ func TestMixedRequests(t *testing.T) {
 		t.Errorf("few new series: status %d: %s", w.Code, w.Body)
 	}
 	w := send(known, 10, 10+burst+100)
-	if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" || !strings.Contains(w.Body.String(), "creates only 10 series per second") {
+	if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" || !strings.Contains(w.Body.String(), "creates only 10 series of a tenant per second") {
 		t.Errorf("many new series: status %d: %s", w.Code, w.Body)
 	}
 	if n := len(j.rows); n < known+burst || n >= known+10+burst+100 {
@@ -75,7 +75,9 @@ func TestMixedRequests(t *testing.T) {
 	}
 	tries := 0
 	for ; w.Code != http.StatusNoContent && tries < 50; tries++ {
-		g.series.trickle.used.at = g.series.trickle.used.at.Add(-5 * time.Second)
+		for _, t := range g.series.trickle.tenants {
+			t.at = t.at.Add(-5 * time.Second)
+		}
 		w = send(known, 10, 10+burst+100)
 	}
 	if len(j.rows) != known+10+burst+100 || tries > 5 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,7 +28,7 @@ type series struct {
 	announcer *known.Announcer
 	brake     *brake // nil: nothing is refused for a lag of ingesters
 	creation  creation
-	trickle   trickle
+	trickle   creation // what passes while the brake refuses creation
 	log       *slog.Logger
 	unlisted  prometheus.Counter
 	warned    atomic.Int64 // when the log last had a tenant that is not listed
@@ -51,7 +52,7 @@ type counted struct {
 const countAge = 5 * time.Minute
 
 func newSeries(o *Options, announcer *known.Announcer) *series {
-	s := &series{epoch: o.Epoch, most: o.SeriesOf, limits: o.GroupsOf, groups: newGroupCounts(), announcer: announcer, of: map[int32]counted{}, lacking: map[int32]bool{}, active: map[string]int64{}, log: o.Logger,
+	s := &series{epoch: o.Epoch, most: o.SeriesOf, limits: o.GroupsOf, groups: newGroupCounts(), announcer: announcer, trickle: newTrickle(), of: map[int32]counted{}, lacking: map[int32]bool{}, active: map[string]int64{}, log: o.Logger,
 		creation: creation{rates: o.Rates, gateways: int64(max(1, o.Gateways)), tenants: map[string]*spent{}}}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
@@ -162,9 +163,20 @@ func (s *series) drop(partition int32) {
 
 // Over is [write.Groups.Over].
 func (s *series) Over(_ context.Context, b *model.Batch, over func(label int)) error {
-	if err := s.brake.refused(refuseCreation); err != nil {
-		return s.overBrake(b, over, err)
+	why := s.brake.refused(refuseCreation)
+	var held []int
+	if why != nil {
+		held = s.heldByBrake(b, over)
 	}
+	err := s.overLimits(b, held, over)
+	if len(held) > 0 {
+		return why
+	}
+	return err
+}
+
+// overLimits is Over without the brake, for all series but those that it holds, in their order.
+func (s *series) overLimits(b *model.Batch, held []int, over func(label int)) error {
 	most := int64(0)
 	if s.most != nil {
 		most = s.most(b.Tenant)
@@ -173,6 +185,12 @@ func (s *series) Over(_ context.Context, b *model.Batch, over func(label int)) e
 		return nil
 	}
 	fresh, active := s.fresh(b, most)
+	if len(held) > 0 {
+		fresh = slices.DeleteFunc(fresh, func(label int) bool {
+			_, found := slices.BinarySearch(held, label)
+			return found
+		})
+	}
 	if most > 0 && active >= most {
 		if len(fresh) == 0 {
 			return nil
@@ -245,13 +263,22 @@ func (s *series) passed(tenant string, n int) {
 	}
 }
 
-// overBrake refuses the series that neither this gateway has announced nor ingesters list, but for a few.
-// Those of a partition that lacks labels pass: its ingester goes on only with these, and then the brake goes
-// off.
-func (s *series) overBrake(b *model.Batch, over func(label int), why error) error {
+// heldByBrake refuses the series that are new to the brake, but for a few, and returns those that it refused.
+func (s *series) heldByBrake(b *model.Batch, over func(label int)) []int {
+	fresh := s.newToBrake(b)
+	allowed, _ := s.trickle.take(b.Tenant, len(fresh), time.Now())
+	for _, label := range fresh[allowed:] {
+		over(label)
+	}
+	return fresh[allowed:]
+}
+
+// newToBrake returns the label sets of a batch whose series neither this gateway has announced nor ingesters
+// list. Those of a partition that lacks labels are not among them: its ingester goes on only with these, and
+// then the brake goes off.
+func (s *series) newToBrake(b *model.Batch) (fresh []int) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	var fresh []int
 	for label, i := range b.Labels.Series {
 		k := b.Keys[i]
 		p := topics.PartitionOf(k, s.epoch.Partitions)
@@ -260,14 +287,7 @@ func (s *series) overBrake(b *model.Batch, over func(label int), why error) erro
 			fresh = append(fresh, label)
 		}
 	}
-	allowed := s.trickle.take(len(fresh), time.Now())
-	for _, label := range fresh[allowed:] {
-		over(label)
-	}
-	if allowed == len(fresh) {
-		return nil
-	}
-	return why
+	return fresh
 }
 
 // known returns the filter of a tenant; nil: there is none.
