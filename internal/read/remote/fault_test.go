@@ -461,6 +461,52 @@ func TestGapIsCountedOnce(t *testing.T) {
 	t.Error("the query was not counted")
 }
 
+// TestPagesAreFetchedOnce: a query that wants now the lines and now the metadata of chunk after chunk, as
+// parsers do, asks a holder for each page once, whatever it asks first.
+func TestPagesAreFetchedOnce(t *testing.T) {
+	s := someRows(t, 40)
+	var fetched atomic.Int64
+	o := s.options
+	o.Client = &http.Client{Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
+		if r.URL.Path == wire.PathPage {
+			fetched.Add(1)
+		}
+		return http.DefaultTransport.RoundTrip(r)
+	})}
+	far := remote.New(o)
+	defer far.Close()
+	set, err := read.New(read.Options{Sources: []read.Source{far}}).SelectText(t.Context(), &model.Request{
+		Tenant: "a", Signal: model.Logs, Family: model.Text, Range: model.Always(), Quota: new(model.Quota), Cost: new(model.Cost),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer set.Close()
+	pages, chunks := map[model.TextPage]bool{}, 0
+	for set.Next(t.Context()) {
+		all, err := set.Chunks(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range all {
+			pages[c.Page] = true
+			for _, want := range []model.TextWant{model.WantLines, model.WantMetadata, 0, model.WantLengths} {
+				var rows model.TextRows
+				if chunks++; c.Page.ReadText(t.Context(), c.Index, want, &rows) != nil || len(rows.Times) != c.Rows {
+					t.Fatalf("%d rows of %d", len(rows.Times), c.Rows)
+				}
+			}
+		}
+	}
+	if err := set.Err(); err != nil || len(pages) == 0 || chunks <= 4*len(pages) || int(fetched.Load()) != len(pages) {
+		t.Errorf("%d pages were fetched %d times for %d reads: %v", len(pages), fetched.Load(), chunks, err)
+	}
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
 // TestOverloaded fills a holder with open streams.
 func TestOverloaded(t *testing.T) {
 	p := openPartition(t, "p0")
