@@ -292,7 +292,7 @@ func (e *Engine) openSources(seed model.KeySeed, split budget, recent func(*ram.
 	openAsked(e)
 	e.querier = read.New(read.Options{
 		Asked:   e.asked,
-		Sources: e.sources(seed, unshipped),
+		Sources: e.sources(seed, unshipped, cache.Chain(secondary...)),
 		Horizon: e.horizon, Warn: e.warn, Now: e.o.Now, Registerer: e.o.Registerer,
 	})
 	kept := e.o.Results

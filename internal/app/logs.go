@@ -13,6 +13,7 @@ import (
 	"github.com/shaledb/shale/internal/app/deletions"
 	"github.com/shaledb/shale/internal/app/following"
 	"github.com/shaledb/shale/internal/bill"
+	"github.com/shaledb/shale/internal/cache"
 	"github.com/shaledb/shale/internal/config"
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/read"
@@ -131,13 +132,13 @@ func (l *listener) closeLogs() error {
 }
 
 // sources returns the sources of series.
-func (e *Engine) sources(seed model.KeySeed, unshipped read.Source) []read.Source {
+func (e *Engine) sources(seed model.KeySeed, unshipped read.Source, shared cache.Secondary) []read.Source {
 	e.unshipped = unshipped
 	all := []read.Source{unshipped, e.archive}
 	if e.o.VictoriaLogs.Source.Set() {
 		e.further = victorialogs.New(victorialogs.Options{
 			Settings: e.o.VictoriaLogs, Seed: seed, Rules: e.o.LineRules, Registerer: e.o.Registerer,
-			Changed: e.furtherChanged, ClosedAfter: e.o.Results.ClosedAfter, Now: e.o.Now,
+			Changed: e.furtherChanged, ClosedAfter: e.o.Results.ClosedAfter, Shared: shared, Now: e.o.Now,
 		})
 		all = append(all, e.further)
 	}

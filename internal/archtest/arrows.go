@@ -180,6 +180,7 @@ func moveRooms() []room {
 func logqlRooms() []room {
 	return []room{
 		{"read/victorialogs", map[string]string{
+			"cache":      "counted rows are shared through its later tiers",
 			"turns":      "requests to the other server wait for their turn",
 			"write/logs": "lines of another server get the labels and levels of those that are received",
 		}, "a source answers requests; it knows no language"},

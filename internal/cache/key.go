@@ -29,6 +29,9 @@ const (
 	Names
 	// Item is a value of a memcached server, whose key is Object. It changes.
 	Item
+	// Counts is what another server has counted: Object names the server, and Digest what was counted of which
+	// lines. It has nothing to do with a bucket.
+	Counts
 )
 
 func (k Kind) String() string {
@@ -49,6 +52,8 @@ func (k Kind) String() string {
 		return "names"
 	case Item:
 		return "item"
+	case Counts:
+		return "counts"
 	}
 	return "unknown"
 }

@@ -27,8 +27,14 @@ var (
 	errName     = errors.New("it is the value of another key")
 )
 
-// appendName appends the full name of a value.
-func (t *Tier) appendName(b []byte, k cache.Key) []byte { return k.Append(append(b, t.prefix...)) }
+// appendName appends the full name of a value. Those that do not depend on the bucket are the same for all
+// buckets.
+func (t *Tier) appendName(b []byte, k cache.Key) []byte {
+	if k.Kind == cache.Counts {
+		return k.Append(append(b, t.common...))
+	}
+	return k.Append(append(b, t.prefix...))
+}
 
 // keyOf returns the key of a name: the name, or the prefix and a hash if it is too long.
 func (t *Tier) keyOf(name []byte) []byte {

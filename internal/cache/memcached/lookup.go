@@ -44,6 +44,11 @@ func (l *lookup) begin(t *Tier, keys []cache.Key) {
 		l.names = append(l.names, l.text[from:len(l.text):len(l.text)])
 		l.places = append(l.places, i)
 	}
+	if len(keys) > 0 && keys[0].Kind == cache.Counts {
+		// Others bring it only after a while, and until then it is not worth waiting for.
+		l.makeCalls(t, again)
+		return
+	}
 	l.makeCalls(t, claim)
 }
 

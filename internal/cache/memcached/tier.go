@@ -46,7 +46,8 @@ type Options struct {
 type Tier struct {
 	o      Options
 	prefix string
-	most   int // bytes of a value
+	common string // the prefix of what does not depend on the bucket
+	most   int    // bytes of a value
 	client *memcache.Client
 	m      *metrics
 
@@ -67,7 +68,8 @@ func Open(o Options) (*Tier, error) {
 	}
 	t := &Tier{
 		o: o, most: int(min(MaxValue, o.QueueBytes/2)), prefix: fmt.Sprintf("%s:%s:%016x:", o.Prefix, frameVersion, uint64(o.Seed)),
-		queue: make(chan fill, queueLength), stop: make(chan struct{}),
+		common: fmt.Sprintf("%s:%s:", o.Prefix, frameVersion),
+		queue:  make(chan fill, queueLength), stop: make(chan struct{}),
 	}
 	if !meta.ValidKey([]byte(t.prefix)) || len(t.prefix) > mostPrefix {
 		return nil, fmt.Errorf("%w: prefix of memcached keys %q: expected at most %d printable characters without spaces", model.ErrInvalid, o.Prefix, mostPrefix-len(t.prefix)+len(o.Prefix))

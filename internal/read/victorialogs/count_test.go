@@ -118,7 +118,7 @@ func TestCountLines(t *testing.T) {
 		}
 		want := `_time:[2001-09-09T01:45:00.000000000Z,2001-09-09T01:59:59.999999999Z] | `
 		if test.sums {
-			want += "hash(_msg) h | hash(_stream_id) s | math (h % 1000003) + 3 * (s % 1000003) as x | stats by (_time:5m) count() n, sum(x) x"
+			want += "hash(_msg) h | hash(_stream_id) s | hash(_time) t | math (((h % 1000003) * 31 + (s % 1000003) * 17) * (t % 1000003 + 1)) % 4194301 as x | stats by (_time:5m) count() n, sum(x) x"
 		} else {
 			want += "stats by (_time:5m) count() n"
 		}

@@ -163,13 +163,13 @@ func joined(cells []cell) []cell {
 	return out
 }
 
-// ask asks for the cells of a range. An offset of buckets is added in some versions and subtracted in others:
-// the first response tells.
-func (d *directory) ask(ctx context.Context, r model.TimeRange, b buckets) error {
+// askServer asks for the cells of a range. An offset of buckets is added in some versions and subtracted in
+// others: the first response tells.
+func (d *directory) askServer(ctx context.Context, r model.TimeRange, b buckets, take func(row []field, c *cell)) error {
 	from := len(d.cells)
 	for second := false; ; second = true {
 		added := d.source.addsOffset.Load()
-		wrong, err := d.askOnce(ctx, r, b, added)
+		wrong, err := d.askOnce(ctx, r, b, added, take)
 		if err != nil || !wrong {
 			return err
 		}
@@ -266,7 +266,8 @@ func (d *directory) looks(r model.TimeRange) looking {
 	return looksNowhere
 }
 
-func (d *directory) askOnce(ctx context.Context, r model.TimeRange, b buckets, addsOffset bool) (wrong bool, err error) {
+// askOnce sends a request. take, if it is set, is handed all rows that have a cell.
+func (d *directory) askOnce(ctx context.Context, r model.TimeRange, b buckets, addsOffset bool, take func(row []field, c *cell)) (wrong bool, err error) {
 	text, sized, looks := d.statistics(r, b, addsOffset), d.sized(), d.looks(r)
 	kind := kindDirectory
 	if b.groups != nil {
@@ -284,30 +285,42 @@ func (d *directory) askOnce(ctx context.Context, r model.TimeRange, b buckets, a
 			wrong = true
 			return nil
 		}
-		spelling := valueOf(row, "_stream")
-		if g := b.groups; g != nil {
-			if spelling, ok = g.of(row); !ok {
-				g.failed = true
-				return nil
-			}
+		if take != nil {
+			take(row, &c)
 		}
-		if c.stream, err = d.streams.add(spelling); c.stream == nil || err != nil {
-			return err
+		if b.counted && c.Max < d.req.Range.Min {
+			return nil // an extent begins before the range
 		}
-		if from := hides(d.req, c.Labels); c.Min < from {
-			if c.Max < from {
-				return nil
-			}
-			c.Min, c.certain = from, false
-		}
-		if err := d.req.Quota.TakeBytes(cellBytes); err != nil {
-			return err
-		}
-		d.taken += cellBytes
-		d.cells = append(d.cells, c)
-		return nil
+		return d.add(row, c, b)
 	})
 	return wrong, err
+}
+
+// add adds the cell of a row, unless the request does not want its stream.
+func (d *directory) add(row []field, c cell, b buckets) (err error) {
+	spelling := valueOf(row, "_stream")
+	if g := b.groups; g != nil {
+		var ok bool
+		if spelling, ok = g.of(row); !ok {
+			g.failed = true
+			return nil
+		}
+	}
+	if c.stream, err = d.streams.add(spelling); c.stream == nil || err != nil {
+		return err
+	}
+	if from := hides(d.req, c.Labels); c.Min < from {
+		if c.Max < from {
+			return nil
+		}
+		c.Min, c.certain = from, false
+	}
+	if err := d.req.Quota.TakeBytes(cellBytes); err != nil {
+		return err
+	}
+	d.taken += cellBytes
+	d.cells = append(d.cells, c)
+	return nil
 }
 
 // lineBytes is about what a line has, where that is not asked for.

@@ -16,6 +16,7 @@ type metrics struct {
 	counts   *prometheus.CounterVec
 	changes  prometheus.Counter
 	proofs   *prometheus.CounterVec
+	shared   *prometheus.CounterVec
 	waiting  prometheus.Gauge
 }
 
@@ -80,6 +81,10 @@ func newMetrics(r prometheus.Registerer, open func() bool, limit func() int) *me
 		proofs: f.NewCounterVec(prometheus.CounterOpts{
 			Name: "shale_victorialogs_proofs_total",
 			Help: "Searches for lines that are there twice, in windows of time, by outcome (ok, late, error). Without one, each count looks for them.",
+		}, []string{"outcome"}),
+		shared: f.NewCounterVec(prometheus.CounterOpts{
+			Name: "shale_victorialogs_shared_total",
+			Help: "Counts of lines of an extent of time in the SSD and memcached tiers, by outcome: hit, miss, damaged, kept, changed (their lines did before they were kept).",
 		}, []string{"outcome"}),
 		changes: f.NewCounter(prometheus.CounterOpts{
 			Name: "shale_victorialogs_changes_total", Help: "Ranges of time whose lines have changed, so that results over them are computed again.",

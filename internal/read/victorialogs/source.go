@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/shaledb/shale/internal/cache"
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/write/logs"
 )
@@ -25,6 +26,8 @@ type Options struct {
 	// is the age from which lines are expected to change no more.
 	Changed     func(tenant string, r model.TimeRange)
 	ClosedAfter time.Duration
+	// Shared is the tiers of the cache after memory, for counted rows; nil: none.
+	Shared cache.Secondary
 	// Now returns the time in Unix nanoseconds; nil means the machine's clock.
 	Now        func() int64
 	Registerer prometheus.Registerer
@@ -37,6 +40,7 @@ type Source struct {
 	metrics  *metrics
 	streams  *streamNames
 	watch    *watch
+	shared   *shared // nil: nothing is shared
 	// followEvery is the time between two looks for new lines.
 	followEvery time.Duration
 	derives     bool // service_name may be made of other labels
@@ -57,6 +61,10 @@ func New(o Options) *Source {
 	s.metrics = newMetrics(o.Registerer, func() bool { return s.client.breaker.open() }, func() int { return s.client.pace.limit() })
 	s.client = newClient(&s.settings, s.metrics)
 	s.watch, s.followEvery, s.listings.every = newWatch(s, &o), followEvery, s.settings.CheckEvery
+	if o.Shared != nil {
+		s.shared = &shared{tier: o.Shared, result: func(outcome string) { s.metrics.shared.WithLabelValues(outcome).Inc() }}
+		s.watch.summed = s.shared.summed
+	}
 	return s
 }
 

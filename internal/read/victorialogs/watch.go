@@ -52,6 +52,8 @@ type watch struct {
 	limit   time.Duration // of one count
 	most    int           // windows of all accounts
 	result  func(outcome string)
+	// summed is told of each count with sums, if it is set. mu is held.
+	summed func(a Account, l *ledger)
 
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -71,9 +73,10 @@ type counted struct {
 	// summed says that there is a sum.
 	summed bool
 	proof  proof
-	// changed is when another number was found. After settling the window is noted once more, since queries
-	// may not have found the new lines yet. 0: it is settled.
-	changed int64
+	// unsettled says that the window is noted once more after settling, since queries may not have found the
+	// new lines yet. changed is when another number was found; 0: never.
+	unsettled bool
+	changed   int64
 }
 
 // ledger is the windows of an account, those from one number to another one.
@@ -298,19 +301,19 @@ func (w *watch) takeLocked(a Account, l *ledger, began, from int64, found []coun
 			continue // nothing that was kept depends on it
 		}
 		if at < l.from || at >= l.to {
-			c.changed = began
+			c.changed, c.unsettled = began, true
 			continue
 		}
 		old := &l.windows[at-l.from]
 		switch {
 		// The first sum of a window says nothing about lines that were replaced before it.
 		case old.lines != c.lines, sums && !(old.summed && old.sum == c.sum), gap && !sums:
-			c.changed = began
+			c.changed, c.unsettled = began, true
 			continue
 		case !sums:
 			c.sum, c.summed = old.sum, old.summed
 		}
-		c.changed, c.proof = old.changed, old.proof
+		c.changed, c.unsettled, c.proof = old.changed, old.unsettled, old.proof
 	}
 	w.noteLocked(a, began, from, found)
 	end := from + int64(len(found))
@@ -333,6 +336,9 @@ func (w *watch) takeLocked(a Account, l *ledger, began, from int64, found []coun
 			l.pending, l.pendingAt = l.to, began
 		}
 	}
+	if sums && w.summed != nil {
+		w.summed(a, l)
+	}
 }
 
 // noteLocked notes windows that have changed in this count, or have settled.
@@ -340,11 +346,11 @@ func (w *watch) noteLocked(a Account, began, from int64, found []counted) {
 	first := -1
 	for i := 0; i <= len(found); i++ {
 		changed := false
-		if i < len(found) && found[i].changed != 0 {
+		if i < len(found) && found[i].unsettled {
 			c := &found[i]
 			settled := began-c.changed >= int64(settling)
 			if changed = settled || c.changed == began; settled {
-				c.changed = 0
+				c.unsettled = false
 			}
 		}
 		switch {
@@ -365,14 +371,15 @@ func (w *watch) close() {
 	w.counts.Wait()
 }
 
-// countLines counts the lines of an account in windows. The sum is of hashes of the text and the stream of
-// each line. Each is below 2^22, so that a sum of fewer than a billion is exact in a floating-point number,
-// in whatever order the server adds.
+// countLines counts the lines of an account in windows. The sum is of hashes of the text, the stream and the
+// time of each line together, so that the stream or the time of one cannot be that of another. Each is below
+// 2^22, so that a sum of fewer than a billion is exact in a floating-point number, in whatever order the
+// server adds.
 func (c *client) countLines(ctx context.Context, a Account, r model.TimeRange, sums bool, each func(w int64, n counted)) error {
 	f := filter{}
 	text := f.in(r)
 	if sums {
-		text += " | hash(_msg) h | hash(_stream_id) s | math (h % 1000003) + 3 * (s % 1000003) as x | stats by (_time:5m) count() n, sum(x) x"
+		text += " | hash(_msg) h | hash(_stream_id) s | hash(_time) t | math (((h % 1000003) * 31 + (s % 1000003) * 17) * (t % 1000003 + 1)) % 4194301 as x | stats by (_time:5m) count() n, sum(x) x"
 	} else {
 		text += " | stats by (_time:5m) count() n"
 	}
