@@ -104,7 +104,7 @@ torture: tools ## Run long tests, long kills and long fuzzing (FUZZTIME for each
 	$(MAKE) kafka
 	$(MAKE) e2e DURATION=10m
 	go test -tags '$(TAGS),e2e' -count=1 -timeout 1h ./test/e2e -run TestKillLogs -log-kills 20
-	KILLS=50 go test -tags '$(TAGS),e2e' -count=1 -timeout 3h -v ./test/kafka -run 'TestBroker/KillsUnderLoad$$'
+	KILLS=50 go test -tags '$(TAGS),e2e' -count=1 -timeout 3h -v ./test/kafka -run '^TestBroker$$/KillsUnderLoad$$'
 	KILLS=20 QUESTIONS=45 go test -tags '$(TAGS),e2e' -count=1 -timeout 3h -v ./test/kafka -run 'TestKafka/(Whole|SecondGroup|RelabelUnderMoves)$$'
 	$(MAKE) stores STORES='versitygw azurite fake-gcs-server' WORLDS=30 CUTS=200
 	$(MAKE) tiers

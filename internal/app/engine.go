@@ -64,12 +64,12 @@ type EngineOptions struct {
 	// CoalesceGap is the most unneeded bytes between two reads of a block that are made one.
 	CoalesceGap int64
 	Node        string
-
 	MemoryBytes int64
 	// CarbonRules means that files of carbon take a share of the memory.
 	CarbonRules bool
-	// Replicas means that requests of replicas of HA pairs do.
-	Replicas bool
+	// Replicas means that requests of replicas of HA pairs do. Plain writes blocks that programs of before
+	// journal-version 4 read, and no rollups.
+	Replicas, Plain bool
 	// Write, Head, Windows and Compact are the settings of the rooms.
 	Write write.Limits
 	Head  head.Limits
@@ -231,7 +231,7 @@ func OpenEngine(ctx context.Context, o EngineOptions) (_ *Engine, err error) {
 	e.runUsage()
 	e.compactor, err = compact.New(compact.Options{
 		Catalog: e.catalog, Bucket: o.Bucket, FS: o.FS, Dir: o.FS.PathJoin(o.DataDir, "compact"), Seed: seed,
-		Retention: e.rules, Rollups: e.rollups, MemoryBytes: split.compaction, Limits: o.Compact, Room: e.roomToMerge, Fresh: e.fresh,
+		Retention: e.rules, Rollups: e.rollups, Plain: o.Plain, MemoryBytes: split.compaction, Limits: o.Compact, Room: e.roomToMerge, Fresh: e.fresh,
 		Garbage: catalog.CollectOptions{Grace: o.QueryTimeout + time.Minute, Holds: e.holdsRowsOf},
 		Now:     o.Now, Registerer: o.Registerer, Logger: o.Logger,
 	})
@@ -350,7 +350,7 @@ func (e *Engine) seed(ctx context.Context) (model.KeySeed, error) {
 func (e *Engine) headOptions(seed model.KeySeed, split budget) head.Options {
 	return head.Options{
 		FS: e.o.FS, Dir: e.o.FS.PathJoin(e.o.DataDir, "head"), Seed: seed, Node: e.o.Node,
-		KnownBytes: split.known, RowBytes: split.rows, LabelBytes: split.labels,
+		KnownBytes: split.known, RowBytes: split.rows, LabelBytes: split.labels, Plain: e.o.Plain,
 		Limits: e.o.Head, TenantLimits: e.o.Tenants.head, Windows: e.o.Windows, FlushEvery: e.o.FlushEvery, MaxFuture: e.o.Write.MaxFuture,
 		Truncate: func(covered uint64) error {
 			if !e.started.Load() {

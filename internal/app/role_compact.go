@@ -6,10 +6,12 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/internal/api"
+	"github.com/shaledb/shale/internal/config"
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/store/catalog"
 	"github.com/shaledb/shale/internal/store/compact"
 	"github.com/shaledb/shale/internal/store/retention"
+	"github.com/shaledb/shale/internal/store/topics"
 )
 
 // compactRole merges the blocks of the bucket, drops expired and deleted rows, and collects garbage.
@@ -44,7 +46,7 @@ func openCompact(ctx context.Context, n *node) (role, error) {
 	r := &compactRole{}
 	r.compactor, err = compact.New(compact.Options{
 		Catalog: cat, Bucket: n.bucket, FS: n.fs, Dir: n.fs.PathJoin(n.dataDir, "compact"), Seed: n.seed,
-		Retention: current, Rollups: func() *compact.Rollups { return rollupsBy(policies) }, MemoryBytes: memoryOf(c).compaction, Limits: c.Compact,
+		Retention: current, Rollups: func() *compact.Rollups { return rollupsBy(policies) }, MemoryBytes: memoryOf(c).compaction, Limits: c.Compact, Plain: plain(c),
 		Room:       func(bytes int64) (func(), error) { return n.disk.Reserve(2 * bytes) },
 		Garbage:    catalog.CollectOptions{Grace: c.Query.Timeout + time.Minute, Holds: heldElsewhere(cat, n.givenUp())},
 		Registerer: n.registry, Logger: n.log,
@@ -56,6 +58,10 @@ func openCompact(ctx context.Context, n *node) (role, error) {
 	r.compactor.Start()
 	return r, nil
 }
+
+// plain reports whether blocks and rollups have to be such that programs of before journal-version 4 read
+// them.
+func plain(c *config.Config) bool { return c.Kafka.JournalVersion < topics.VersionRollups }
 
 // heldElsewhere reports whether any process may still ship rows that a deletion hides, or read its orders:
 // partitions that stand still do, however old it is, and so do those of the topic before.

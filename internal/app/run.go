@@ -216,7 +216,7 @@ func engineOptions(o *Options, registry *prometheus.Registry) (EngineOptions, *d
 	limits.MaxAge, limits.AgeSetting = c.OldestAge()
 	return EngineOptions{
 		FS: fs, DataDir: dataDir, Bucket: b, CoalesceGap: c.Requests.Gap, Node: node,
-		MemoryBytes: c.MemoryBytes, CarbonRules: c.Carbon.Any(), Replicas: c.HA.On(), Write: limits, Head: c.Head, Windows: c.Windows, Compact: c.Compact,
+		MemoryBytes: c.MemoryBytes, CarbonRules: c.Carbon.Any(), Replicas: c.HA.On(), Write: limits, Head: c.Head, Windows: c.Windows, Compact: c.Compact, Plain: plain(c),
 		SSD: cached, Memcached: shared, Results: c.Results, Retention: rules, QueryTimeout: c.Query.Timeout,
 		VictoriaLogs: c.VictoriaLogs, LineRules: c.EveryTenant().Of(model.DefaultTenant).Lines,
 		Disk: d, BucketApart: where.Kind != location.Folder || !liesIn(where.Dir, dataDir), Registerer: registry, Logger: o.Logger,

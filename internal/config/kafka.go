@@ -9,7 +9,7 @@ import (
 
 // Kafka names the topic that carries writes between roles, and says how to reach it.
 type Kafka struct {
-	JournalVersion int    `name:"journal-version" type:"count" default:"3" placeholder:"N" min:"1" max:"3" help:"Version of what roles write for each other in Kafka and in the bucket. While programs of an earlier version run, it is the newest that these know: docs/scale-out.md has the order of an upgrade. 1 has no deletions, and 2 neither leaders of partitions nor topics that follow others."`
+	JournalVersion int    `name:"journal-version" type:"count" default:"4" placeholder:"N" min:"1" max:"4" help:"Version of what processes write in Kafka and in the bucket. While programs of an earlier version run, it is the newest that these know: docs/scale-out.md has the order of an upgrade. 1 has no deletions, 2 neither leaders of partitions nor topics that follow others, and 3 neither trees of Graphite names nor rollups."`
 	Brokers        string `name:"kafka.brokers" default:"" placeholder:"HOST:PORT,..." help:"Brokers of the Kafka cluster that carries writes between roles, separated by commas. Some of them are enough: they name the others."`
 	Topic          string `name:"kafka.topic" default:"shale" placeholder:"NAME" help:"Topic that carries writes. 'shale kafka create' makes it with the right settings."`
 	TLS            Switch `name:"kafka.tls" default:"off" placeholder:"on|off" help:"Use TLS for all connections to Kafka."`

@@ -124,6 +124,7 @@ func (o *Options) setDefaults() {
 	if o.Version == 0 {
 		o.Version = topics.Newest
 	}
+	o.Head.Plain = o.Version < topics.VersionRollups
 	if o.LabelRefresh <= 0 {
 		o.LabelRefresh = time.Hour
 	}

@@ -18,7 +18,7 @@ func TestVersions(t *testing.T) {
 	r := newRig(t, 1)
 	r.log.leader = 6
 	// The newest commit record that programs of each version read.
-	newest := map[int]int{topics.VersionRows: 2, topics.VersionDeletions: 2, topics.VersionLeaders: 5}
+	newest := map[int]int{topics.VersionRows: 2, topics.VersionDeletions: 2, topics.VersionLeaders: 5, topics.VersionRollups: 5}
 	at := time.Now().Add(-5 * time.Minute).UnixNano()
 	want := worldtest.Content{}
 	for v := topics.VersionRows; v <= topics.Newest; v++ {

@@ -156,6 +156,10 @@ func testCommands(t *testing.T, broker *Broker) {
 	// Another topic begins another epoch.
 	run(1, "that of epoch 1 already; there is nothing to do", "adopt")
 	run(1, "topic writes is that of epoch 1: a topic is used once", "double", "writes")
+	run(1, "needs journal-version 3", "double", "too-early", "--journal-version", "2")
+	if _, err := kafka.Describe(t.Context(), open(broker.Addr), "too-early"); !errors.Is(err, kafka.ErrNoTopic) {
+		t.Errorf("a command that was refused has made a topic: %v", err)
+	}
 	create(t, broker, open(broker.Addr), "small", 2)
 	run(1, "the next one has as many, or twice as many", "adopt", "--kafka.topic", "small")
 	double := create(t, broker, open(broker.Addr), "double", 8)

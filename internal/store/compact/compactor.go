@@ -32,6 +32,7 @@ type Compactor struct {
 	awake chan struct{} // of capacity 1: asks for a run before its time
 
 	waiting waiting
+	plain   sync.Once // warns that no rollups are made
 
 	// running is held during a run. It guards the fields below.
 	running sync.Mutex
@@ -155,7 +156,7 @@ func (c *Compactor) RunOnce(ctx context.Context) (Result, error) {
 			errs = append(errs, err)
 		}
 	}
-	if c.whole && ctx.Err() == nil && res.Merges < c.o.MaxMerges {
+	if c.whole && !c.o.Plain && ctx.Err() == nil && res.Merges < c.o.MaxMerges {
 		c.noteWhole(began)
 	}
 	err := errors.Join(errs...)

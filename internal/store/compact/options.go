@@ -69,6 +69,9 @@ type Options struct {
 	Retention func() *retention.Rules
 	// Rollups says of which series rollups are made. It is asked at the start of each run. Nil: none are made.
 	Rollups func() *Rollups
+	// Plain writes nothing that programs of before trees of names and rollups refuse. Rows wait for rollups
+	// until a process makes them.
+	Plain bool
 
 	// Interval is the pause between runs (5 min).
 	Interval time.Duration

@@ -61,6 +61,11 @@ func (c *Compactor) rollAll(ctx context.Context, res *Result) error {
 	if s := c.o.Catalog.State(); (rules == nil || !rules.Makes) && len(s.Rollups)+len(s.Dead) == 0 {
 		return nil
 	}
+	if c.o.Plain && rules != nil && rules.Makes {
+		c.plain.Do(func() {
+			c.o.Logger.Warn("schemas have archives, and no rollups are made below journal-version 4: points wait for them in the bucket, also those that have expired")
+		})
+	}
 	tried := make(map[string]bool)
 	var errs []error
 	for ; res.Merges < c.o.MaxMerges; res.Merges++ {
@@ -121,7 +126,7 @@ func (c *Compactor) rollNext(ctx context.Context, rules *Rollups, tried map[stri
 			}
 		}
 	}
-	if rules == nil || !rules.Makes {
+	if rules == nil || !rules.Makes || c.o.Plain {
 		return false, nil
 	}
 	have := rolledBy(s.Rollups, rules.ID)

@@ -35,6 +35,9 @@ type Options struct {
 	// series.
 	TenantLimits func(tenant string) TenantLimits
 
+	// Plain makes blocks that programs of before trees of names read.
+	Plain bool
+
 	// FlushEvery is the age at which buffered rows go to a part (10 s).
 	FlushEvery time.Duration
 	// MaxFuture is how far in the future samples may be. The write path enforces it.

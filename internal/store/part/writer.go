@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/store/part/column"
@@ -40,6 +41,8 @@ type WriterOptions struct {
 	Windows file.Windows
 	// Created is in Unix nanoseconds.
 	Created int64
+	// Plain leaves trees of names out, so that programs read the part that do not know them.
+	Plain bool
 }
 
 // Writer writes one part, series after series. Its memory is a page of each section, a few units of text and
@@ -81,6 +84,9 @@ func newWriter(w io.Writer, o WriterOptions, z file.Sizes) *Writer {
 	}
 	if why := m.SetSources(o.Sources); why != "" {
 		p.err = column.Invalid("%s", why)
+	}
+	if o.Plain {
+		z.LeastNames = math.MaxInt
 	}
 	if !o.Windows.Valid() {
 		p.err = column.Invalid("%d windows of %d ns from %d on", o.Windows.Count, o.Windows.Length, o.Windows.Start)

@@ -18,8 +18,12 @@ const (
 	// VersionLeaders has the leaders of partitions in ships, which are commit records of version 5 then, and
 	// topics that follow others while everything runs: records of epochs of version 2.
 	VersionLeaders = 3
+	// VersionRollups has trees of the names of Graphite in blocks, which have version 3 of the format then, and
+	// rollups: commit records of versions 3 and 4. Programs of before read neither, in the bucket of one process
+	// with the role all, too.
+	VersionRollups = 4
 	// Newest is what this program writes unless it is told otherwise.
-	Newest = VersionLeaders
+	Newest = VersionRollups
 )
 
 // NeedVersion returns an error of class invalid if a process writes an older version than what it was told to

@@ -10,6 +10,9 @@ import (
 	"github.com/shaledb/shale/internal/store/topics"
 )
 
+// follows is what begin needs a version for.
+const follows = "a topic that follows another one"
+
 // begin records an epoch, and prints the report about its topic. The topic before is sealed first: whoever
 // learns of the epoch then knows where the one before ends, and a gateway that is late appends nothing to it.
 // If the command ends in between, no write is acknowledged until it is run again.
@@ -19,7 +22,7 @@ func (p *place) begin(ctx context.Context, r *report, next topics.Epoch) error {
 	}
 	last := topics.Latest(p.epochs)
 	if last != nil && !next.BeforeLost {
-		if err := topics.NeedVersion(p.version, topics.VersionLeaders, "a topic that follows another one"); err != nil {
+		if err := topics.NeedVersion(p.version, topics.VersionLeaders, follows); err != nil {
 			return err
 		}
 		if err := p.whole(ctx, last); err != nil {

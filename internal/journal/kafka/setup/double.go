@@ -56,6 +56,9 @@ func (c *Double) Run(ctx context.Context, k *kong.Context, environ []string, std
 	if last.Topic == c.To && len(p.epochs) > 1 {
 		return fmt.Errorf("topic %s is that of epoch %d already; there is nothing to do", c.To, last.Number)
 	}
+	if err := topics.NeedVersion(p.version, topics.VersionLeaders, follows); err != nil {
+		return err
+	}
 	before, err := kafka.Describe(ctx, p.connection, last.Topic)
 	if err == nil && before.ID != last.ID {
 		err = fmt.Errorf("its id is %s, and the bucket records %s", before.ID, last.ID)
