@@ -95,6 +95,9 @@ func (p *Param) coerce(v any) (any, error) {
 	}
 	switch p.Type {
 	case SeriesList:
+		if lists, divided := v.([]series.List); divided && (p.Divided || len(lists) == 0) {
+			return slices.Concat(lists...), nil
+		}
 		if _, ok := v.(series.List); !ok {
 			return nil, want("a list of series")
 		}

@@ -74,6 +74,8 @@ type Param struct {
 	Open bool
 	// Absent leaves a missing value missing: Default is only shown.
 	Absent bool
+	// Divided admits lists of series, as mapSeries returns them, and joins them.
+	Divided bool
 	// Alias is another name of the parameter; empty: there is none.
 	Alias string
 }

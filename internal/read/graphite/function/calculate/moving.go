@@ -149,11 +149,15 @@ func exponential(c *function.Call) (any, error) {
 // A share of the window's points must be there.
 func deviation(c *function.Call) (any, error) {
 	points, tolerance := int(c.Int(1)), c.Number(2)
-	if points <= 0 {
-		return nil, c.Errorf("expected a window of 1 or more points, found %d", points)
-	}
 	return function.Each(func(c *function.Call, s *series.Series) (*series.Series, error) {
 		s.Tags["stdev"] = c.Text(1)
+		name := "stdev(" + s.Name + "," + c.Text(1) + ")"
+		switch {
+		case points == 0: // a window of no points has no deviation
+			return s.Derive(name, series.Nulls(len(s.Values))), nil
+		case points < 0:
+			return nil, c.Errorf("expected a window of 0 or more points, found %d", points)
+		}
 		out := make([]float64, len(s.Values))
 		valid, sum, squares := 0, 0.0, 0.0
 		for i, v := range s.Values {
@@ -175,6 +179,6 @@ func deviation(c *function.Call) (any, error) {
 				}
 			}
 		}
-		return s.Derive("stdev("+s.Name+","+c.Text(1)+")", out), nil
+		return s.Derive(name, out), nil
 	})(c)
 }

@@ -232,6 +232,9 @@ func mostDeviant(c *function.Call) (any, error) {
 
 // useAbove evaluates the names that a regular expression makes of the series with a value above a threshold.
 func useAbove(c *function.Call) (any, error) {
+	if len(c.List(0)) == 0 {
+		return series.List(nil), nil // without a name, graphite-web does not look at the expressions
+	}
 	r, err := function.CompileRegexp(c.Text(2))
 	if err != nil {
 		return nil, c.Errorf("%w", err)

@@ -21,10 +21,13 @@ func remove(name string, percentile, above bool) function.Body {
 			if bound, err = series.Percentile(s.Values, n, false); err != nil {
 				return nil, err
 			}
-			if series.IsNull(bound) || s.End-s.Start < s.Step {
+			if series.IsNull(bound) {
 				return s, nil
 			}
 			s.Tags["nPercentile"] = series.Text(c.Value(1))
+			if s.End-s.Start < s.Step {
+				return s, nil
+			}
 		}
 		s.Values = series.Map(s.Values, func(v float64) float64 {
 			if above && v > bound || !above && v < bound {

@@ -71,9 +71,12 @@ func percent(a, b float64) float64 {
 
 // asPercent divides series by a total: the sum of all, a number, one series, or as many series as there are.
 func asPercent(c *function.Call) (any, error) {
-	list := c.List(0)
-	if len(list) == 0 {
+	if len(c.List(0)) == 0 {
 		return series.List(nil), nil
+	}
+	list, _, err := series.Normalize(c.List(0))
+	if err != nil {
+		return nil, err
 	}
 	if len(c.Values) > 2 {
 		return percentByNodes(c, list, c.Rest(2))

@@ -33,9 +33,11 @@ func sums() []*function.Function {
 		averageHelp = "Averages the values of all series at each time."
 	)
 	list, lists := function.List(), function.Lists()
+	divided := list
+	divided.Divided = true
 	anyLists := function.Param{Name: "seriesLists", Type: function.SeriesList, Multiple: true}
 	return []*function.Function{
-		{Name: "aggregate", Params: []function.Param{list, agg, xff}, Help: "Makes one series of all by an aggregation.", Call: aggregateBody},
+		{Name: "aggregate", Params: []function.Param{divided, agg, xff}, Help: "Makes one series of all by an aggregation.", Call: aggregateBody},
 		{Name: "averageSeries", Aggregator: true, Params: []function.Param{lists}, Help: averageHelp, Call: by("average")},
 		{Name: "avg", Aggregator: true, Params: []function.Param{lists}, Help: averageHelp, Call: by("average")},
 		{Name: "countSeries", Aggregator: true, Params: []function.Param{anyLists}, Help: "Counts the series, with values or without.", Call: count},

@@ -53,7 +53,7 @@ func special() []*function.Function {
 			Call: style(func(_ *function.Call, s *series.Series) { consolidate(s, "sum") }),
 		},
 		{Name: "events", Params: []function.Param{{Name: "tags", Type: function.String, Required: true, Multiple: true}}, Help: "Counts the events with all of the tags; with *, all events.", Call: events},
-		{Name: "fallbackSeries", Params: []function.Param{list, {Name: "fallback", Type: function.SeriesList, Required: true}}, Help: "Shows the second list if the first one is empty.", Call: fallback},
+		{Name: "fallbackSeries", Params: []function.Param{list, {Name: "fallback", Type: function.SeriesList, Required: true, Divided: true}}, Help: "Shows the second list if the first one is empty.", Call: fallback},
 		{
 			Name: "seriesByTag", Params: []function.Param{{Name: "tagExpressions", Type: function.String, Required: true, Multiple: true}},
 			Help: "Finds series by tags: tag=value, tag!=value, tag=~regex, tag!=~regex.",

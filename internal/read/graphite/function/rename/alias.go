@@ -3,7 +3,9 @@ package rename
 import (
 	"fmt"
 	"strings"
-	"unicode"
+
+	"golang.org/x/text/cases"
+	"golang.org/x/text/language"
 
 	"github.com/shaledb/shale/internal/pyregexp"
 	"github.com/shaledb/shale/internal/read/graphite/function"
@@ -51,6 +53,9 @@ func substitution(c *function.Call, search, replace int) (*pyregexp.Template, er
 }
 
 func aliasSub(c *function.Call) (any, error) {
+	if len(c.List(0)) == 0 {
+		return c.List(0), nil // without a name, graphite-web does not look at the expressions
+	}
 	t, err := substitution(c, 1, 2)
 	if err != nil {
 		return nil, err
@@ -63,6 +68,9 @@ func aliasSub(c *function.Call) (any, error) {
 
 // aliasQuery puts the last value of a query into a name.
 func aliasQuery(c *function.Call) (any, error) {
+	if len(c.List(0)) == 0 {
+		return c.List(0), nil
+	}
 	t, err := substitution(c, 1, 2)
 	if err != nil {
 		return nil, err
@@ -166,29 +174,29 @@ func Substr(s *series.Series, start, stop int64) {
 }
 
 // letters changes the case of a whole name, or of the characters at some positions.
-func letters(whole func(string) string, one func(rune) rune) function.Body {
+func letters(change func(string) string) function.Body {
 	return each(func(c *function.Call, s *series.Series) error {
 		positions := c.Rest(1)
 		if len(positions) == 0 {
-			s.Name = whole(s.Name)
+			s.Name = change(s.Name)
 			return nil
 		}
-		runes := []rune(s.Name)
+		chars := strings.Split(s.Name, "") // of which one may become two
 		for i := range positions {
 			at := c.Int(1 + i)
 			if at < 0 {
-				at += int64(len(runes))
+				at += int64(len(chars))
 			}
-			if at >= 0 && at < int64(len(runes)) {
-				runes[at] = one(runes[at])
+			if at >= 0 && at < int64(len(chars)) {
+				chars[at] = change(chars[at])
 			}
 		}
-		s.Name = string(runes)
+		s.Name = strings.Join(chars, "")
 		return nil
 	})
 }
 
 var (
-	upper = letters(strings.ToUpper, unicode.ToUpper)
-	lower = letters(strings.ToLower, unicode.ToLower)
+	upper = letters(func(s string) string { return cases.Upper(language.Und).String(s) })
+	lower = letters(func(s string) string { return cases.Lower(language.Und).String(s) })
 )

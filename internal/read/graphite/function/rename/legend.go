@@ -34,6 +34,9 @@ func legendValue(c *function.Call) (any, error) {
 			case err != nil:
 			case system == "":
 				text = series.Text(f(s.Values))
+				if kind == "count" {
+					text = series.Whole(f(s.Values))
+				}
 			default:
 				if text = "None"; !series.IsNull(f(s.Values)) {
 					text = InUnits(f(s.Values), system, "")

@@ -88,7 +88,8 @@ func logarithm(c *function.Call) (any, error) {
 	base := c.Number(1)
 	divisor := math.Log(base)
 	return function.Each(func(c *function.Call, s *series.Series) (*series.Series, error) {
-		if base <= 0 || base == 1 {
+		// Without a positive value, as in graphite-web, any base will do.
+		if (base <= 0 || base == 1) && series.Max(s.Values) > 0 {
 			return nil, c.Errorf("expected a positive base other than 1, found %s", c.Text(1))
 		}
 		s.Tags["log"] = c.Text(1)

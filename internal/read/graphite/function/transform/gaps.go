@@ -33,6 +33,10 @@ func transformNull(c *function.Call) (any, error) {
 			name += ",referenceSeries"
 		}
 		s.Rename(name + ")")
+		if slices.ContainsFunc(reference, func(r *series.Series) bool { return r.Step != s.Step }) {
+			s.Values = fillWithin(s, reference, c.Number(1))
+			return s, nil
+		}
 		out := append(slices.Clone(s.Values), series.Nulls(n-len(s.Values))...)
 		for i, v := range out {
 			switch {
@@ -46,6 +50,24 @@ func transformNull(c *function.Call) (any, error) {
 		s.Values = out
 		return s, nil
 	})(c)
+}
+
+// fillWithin fills the gaps of a series in whose time a reference series has a value. graphite-web counts
+// values in place of times, which are others if the steps are different.
+func fillWithin(s *series.Series, reference series.List, fill float64) []float64 {
+	out := slices.Clone(s.Values)
+	for i := range out {
+		begin := s.Start + int64(i)*s.Step
+		for _, r := range reference {
+			first, last := floorDiv(begin-r.Start, r.Step), floorDiv(begin+s.Step-1-r.Start, r.Step)
+			for j := max(0, first); j <= last && j < int64(len(r.Values)) && series.IsNull(out[i]); j++ {
+				if !series.IsNull(r.Values[j]) {
+					out[i] = fill
+				}
+			}
+		}
+	}
+	return out
 }
 
 // gaps calls f with the bounds of each run of missing values: the value before the run is at begin-1, the

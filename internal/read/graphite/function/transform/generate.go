@@ -15,7 +15,7 @@ func generate(c *function.Call, name string, step int64, f func(at int64) float6
 	if step <= 0 {
 		return nil, c.Errorf("expected a step of at least 1, found %d", step)
 	}
-	n := (c.Until - c.From + step - 1) / step
+	n := max(0, (c.Until-c.From+step-1)/step) // linearRegression may ask for a window that ends before it begins
 	if n > maxBuckets {
 		return nil, fmt.Errorf("%w: %s: a step of %d s makes %d values, more than %d", model.ErrInvalid, c.Function.Name, step, n, maxBuckets)
 	}
