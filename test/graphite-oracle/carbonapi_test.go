@@ -128,7 +128,7 @@ func TestCarbonapi(t *testing.T) {
 			}
 			theirs := graphitetest.ForCarbonapi(target, graphitetest.Answer{Status: resp.StatusCode, Body: string(body)})
 			ours := graphitetest.ForCarbonapi(target, ask(h, query))
-			v, diff := graphitetest.Compare(theirs, ours, false)
+			v, diff := graphitetest.Compare(theirs, ours)
 			y.add(target+" "+window(query), v, diff)
 			records = append(records, graphitetest.Record{Query: query, Answer: theirs})
 		}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -30,6 +31,7 @@ var (
 	each    = flag.Int("each", 10, "random calls of each function")
 	seed    = flag.Uint64("seed", 1, "of the random targets")
 	record  = flag.Bool("record", false, "rewrite the recorded responses of the written cases")
+	only    = flag.String("only", "", "file of the only random targets to ask, as differences are printed")
 	show    = flag.Int("show", 40, "differences to print")
 )
 
@@ -85,8 +87,9 @@ func (w *web) answer(v any) {
 	}
 }
 
-func (w *web) ask(query string) graphitetest.Answer {
-	w.send(map[string]string{"query": query})
+// ask sends a query to graphite-web, with some of the deviations of python/deviations.py.
+func (w *web) ask(query string, deviations ...string) graphitetest.Answer {
+	w.send(map[string]any{"query": query, "deviations": deviations})
 	var a [2]any
 	w.answer(&a)
 	return graphitetest.Answer{Status: int(a[0].(float64)), Body: a[1].(string)}
@@ -112,19 +115,58 @@ func ask(h http.Handler, query string) graphitetest.Answer {
 
 // tally counts verdicts and gathers what differs.
 type tally struct {
-	count     map[graphitetest.Verdict]int
-	different []string
-	lenient   map[string]string // by the error of graphite-web
+	count      map[graphitetest.Verdict]int
+	deviations map[string]int
+	different  []string
+	lenient    map[string]string // by the error of graphite-web
 }
 
 func newTally() *tally {
-	return &tally{count: map[graphitetest.Verdict]int{}, lenient: map[string]string{}}
+	return &tally{count: map[graphitetest.Verdict]int{}, deviations: map[string]int{}, lenient: map[string]string{}}
+}
+
+// deviations are the deliberate ones that are made to graphite-web itself, so that Shale's response can be
+// compared with what graphite-web would return. Where several of them meet, the last ones hold.
+var deviations = [][]string{{"parse"}, {"pipes"}, {"steps"}, {"pipes", "steps"}, {"parse", "pipes"}, {"parse", "pipes", "steps"}}
+
+// compare asks graphite-web and Shale, and notes how their responses compare. Responses that are different
+// count as a deviation only if they are the same once that deviation is made to graphite-web. It returns the
+// response that Shale must give.
+func (y *tally) compare(g *web, h http.Handler, target, query string) graphitetest.Answer {
+	theirs, ours := g.ask(query), ask(h, query)
+	v, diff := graphitetest.Compare(theirs, ours)
+	if v != graphitetest.Different {
+		y.add(target, v, diff)
+		return theirs
+	}
+	if graphitetest.SameNumbers(theirs, ours) {
+		y.deviations["digits"]++
+		return theirs
+	}
+	for _, made := range deviations {
+		changed := g.ask(query, made...)
+		v, next := graphitetest.Compare(changed, ours)
+		name := strings.Join(made, "+")
+		switch {
+		case v == graphitetest.Same || v == graphitetest.BothFail:
+			y.deviations[name]++
+			return changed
+		case v == graphitetest.Lenient && strings.HasPrefix(next, "graphite-web: 599 TypeError"):
+			y.deviations[name+"+fails on gaps"]++
+			return changed
+		case graphitetest.SameNumbers(changed, ours):
+			y.deviations[name+"+digits"]++
+			return changed
+		}
+		if next != diff {
+			diff += "\n\twith " + name + ": " + next
+		}
+	}
+	y.add(target, graphitetest.Different, diff)
+	return theirs
 }
 
 func (y *tally) add(target string, v graphitetest.Verdict, diff string) {
-	if v == graphitetest.Different && strings.HasPrefix(target, "applyByNode(") && strings.Contains(diff, "status 400, want 200 and []:") && strings.Contains(diff, "applyByNode: cannot parse the target") {
-		v = graphitetest.BothFail // graphite-web ignores what it cannot parse: docs/graphite.md
-	}
 	y.count[v]++
 	switch v {
 	case graphitetest.Different:
@@ -135,9 +177,8 @@ func (y *tally) add(target string, v graphitetest.Verdict, diff string) {
 }
 
 func (y *tally) report(t *testing.T) {
-	t.Logf("same %d, both refuse %d, graphite-web fails and Shale answers %d, different %d", y.count[graphitetest.Same], y.count[graphitetest.BothFail],
-		y.count[graphitetest.Lenient], y.count[graphitetest.Different])
-	for i, diff := range slices.Sorted(keys(y.lenient)) {
+	t.Log(y)
+	for i, diff := range slices.Sorted(maps.Keys(y.lenient)) {
 		if i < *show {
 			t.Logf("lenient: %s\n\t%s", y.lenient[diff], diff)
 		}
@@ -152,14 +193,13 @@ func (y *tally) report(t *testing.T) {
 	}
 }
 
-func keys(m map[string]string) func(func(string) bool) {
-	return func(yield func(string) bool) {
-		for k := range m {
-			if !yield(k) {
-				return
-			}
-		}
+func (y *tally) String() string {
+	text := fmt.Sprintf("same %d, both refuse %d, graphite-web fails and Shale answers %d, different %d, documented deviations:", y.count[graphitetest.Same],
+		y.count[graphitetest.BothFail], y.count[graphitetest.Lenient], y.count[graphitetest.Different])
+	for _, name := range slices.Sorted(maps.Keys(y.deviations)) {
+		text += fmt.Sprintf(" %s %d", name, y.deviations[name])
 	}
+	return text
 }
 
 // worldEvery is after how many targets the data change.
@@ -176,8 +216,7 @@ func TestEachFunction(t *testing.T) {
 		for range *each {
 			target := gen.call(f, 1)
 			query := gen.query(target)
-			v, diff := graphitetest.Compare(g.ask(query), ask(h, query), false)
-			y.add(target+" "+window(query), v, diff)
+			y.compare(g, h, target+" "+window(query), query)
 		}
 	}
 	y.report(t)
@@ -240,9 +279,7 @@ func TestWrittenCases(t *testing.T) {
 			if i%5 == 4 {
 				query.Set("maxDataPoints", "7")
 			}
-			theirs := g.ask(query.Encode())
-			v, diff := graphitetest.Compare(theirs, ask(h, query.Encode()), false)
-			y.add(target, v, diff)
+			theirs := y.compare(g, h, target, query.Encode())
 			records = append(records, graphitetest.Record{Query: query.Encode(), Answer: theirs})
 		}
 	}
@@ -262,6 +299,17 @@ func window(query string) string {
 
 func TestRandomTargets(t *testing.T) {
 	g, y := startWeb(t), newTally()
+	var chosen map[string]bool
+	if *only != "" {
+		text, err := os.ReadFile(*only)
+		if err != nil {
+			t.Fatal(err)
+		}
+		chosen = map[string]bool{}
+		for line := range strings.SplitSeq(string(text), "\n") {
+			chosen[line] = true
+		}
+	}
 	for n := 0; n < *queries; {
 		r := rand.New(rand.NewPCG(*seed, uint64(n)))
 		w := graphitetest.NewWorld(*seed, uint64(n), n/worldEvery%5 == 4)
@@ -271,15 +319,16 @@ func TestRandomTargets(t *testing.T) {
 		for range min(worldEvery, *queries-n) {
 			target := gen.series(1 + r.IntN(3))
 			query := gen.query(target)
-			v, diff := graphitetest.Compare(g.ask(query), ask(h, query), w.Mixed)
 			known := len(y.different)
-			y.add(fmt.Sprintf("%s %s", target, window(query)), v, diff)
+			if shown := target + " " + window(query); chosen == nil || chosen[shown] {
+				y.compare(g, h, shown, query)
+			}
 			for _, d := range y.different[known:] {
 				t.Log("different: " + d)
 			}
 			n++
 		}
-		t.Logf("up to %d: same %d, both refuse %d, lenient %d, different %d", n, y.count[graphitetest.Same], y.count[graphitetest.BothFail], y.count[graphitetest.Lenient], len(y.different))
+		t.Logf("up to %d: %v", n, y)
 	}
 	y.report(t)
 }

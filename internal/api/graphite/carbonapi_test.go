@@ -23,7 +23,7 @@ func TestRecordedCarbonapi(t *testing.T) {
 			t.Fatal(err)
 		}
 		target := v.Get("target")
-		switch verdict, diff := graphitetest.Compare(r.Answer, graphitetest.ForCarbonapi(target, request(h, r.Query)), false); verdict {
+		switch verdict, diff := graphitetest.Compare(r.Answer, graphitetest.ForCarbonapi(target, request(h, r.Query))); verdict {
 		case graphitetest.Same:
 			same++
 		case graphitetest.Different:
@@ -48,7 +48,7 @@ func TestBaseline(t *testing.T) {
 		}
 		want := graphitetest.ForCarbonapi(c.same, request(h, query(c.same)))
 		got := graphitetest.ForCarbonapi(c.call, request(h, query(c.call)))
-		if verdict, diff := graphitetest.Compare(want, got, false); verdict != graphitetest.Same || len(got.Body) < 500 {
+		if verdict, diff := graphitetest.Compare(want, got); verdict != graphitetest.Same || len(got.Body) < 500 {
 			t.Errorf("%s: %s %.200s", c.call, diff, got.Body)
 		}
 	}

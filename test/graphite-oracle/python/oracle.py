@@ -2,6 +2,7 @@
 
 {"series": {name: {"start", "step", "values"}}, "events": [[time, [tag]]]}   replaces the data; no answer
 {"query": "target=a.b&from=0&until=60&format=json"}                          [status, text]
+{"query": ..., "deviations": ["steps"]}                                      the same with deviations that deviations.py has
 {"functions": true}                                                          the table of functions
 """
 import base64
@@ -23,6 +24,7 @@ from graphite.functions import PieFunctions, SeriesFunctions
 from graphite.render.views import renderView
 from graphite.util import epoch, epoch_to_dt
 
+import deviations
 import memory
 
 
@@ -66,7 +68,8 @@ def answer(q):
         return {kind: [describe(n, f) for n, f in sorted(all().items())] for kind, all in (("series", SeriesFunctions), ("pie", PieFunctions))}
     signal.setitimer(signal.ITIMER_VIRTUAL, MOST)
     try:
-        r = renderView(RequestFactory().get("/render?" + q["query"]))
+        with deviations.made(q.get("deviations") or []):
+            r = renderView(RequestFactory().get("/render?" + q["query"]))
         try:
             return [r.status_code, r.content.decode()]
         except UnicodeDecodeError:

@@ -14,14 +14,13 @@ type World struct {
 	Data  Data
 	Paths []string
 	Tags  []string // calls of seriesByTag
-	Mixed bool
 }
 
 // NewWorld makes series with gaps, runs of nothing, counters that reset, tags and names beyond ASCII. With
 // mixed, their steps differ.
 func NewWorld(seed, stream uint64, mixed bool) *World {
 	r := rand.New(rand.NewPCG(seed, stream))
-	w := &World{Mixed: mixed, Data: Data{Series: map[string]Series{}}}
+	w := &World{Data: Data{Series: map[string]Series{}}}
 	steps := []int64{[]int64{60, 60, 60, 300}[r.IntN(4)]}
 	if mixed {
 		steps = []int64{60, 30, 120}
