@@ -23,7 +23,7 @@ func (c *Compactor) nextDeletion(ctx context.Context, blocks []catalog.Block, de
 		if !c.mayMerge(b, tried) {
 			continue
 		}
-		j, err := c.rewrite(ctx, b, deletions)
+		j, err := c.rewrite(ctx, b, blocks, deletions, tried)
 		if err != nil {
 			tried[b.ID] = true
 		}
@@ -35,8 +35,8 @@ func (c *Compactor) nextDeletion(ctx context.Context, blocks []catalog.Block, de
 }
 
 // rewrite returns the merge that drops the deleted rows of a block, or nil if that is not needed or must
-// wait.
-func (c *Compactor) rewrite(ctx context.Context, b *catalog.Block, deletions catalog.Deletions) (*job, error) {
+// wait. A small block that waits for the end of its day is joined with others that have such rows.
+func (c *Compactor) rewrite(ctx context.Context, b *catalog.Block, blocks []catalog.Block, deletions catalog.Deletions, tried map[string]bool) (*job, error) {
 	checked := b.Generation
 	for _, d := range deletions {
 		if k := (cleanBlock{d.Generation, b.ID}); d.Concerns(b) && !c.clean[k] {
@@ -45,6 +45,9 @@ func (c *Compactor) rewrite(ctx context.Context, b *catalog.Block, deletions cat
 			case err != nil:
 				return nil, err
 			case found && d.Due(c.o.Now()):
+				if inputs := c.alike(ctx, b, d, blocks, deletions, tried); len(inputs) > 1 {
+					return &job{why: becauseDelete, inputs: inputs, cells: halves(dayOf(c.o.Now() - int64(c.o.Grace)))}, nil
+				}
 				return rewriteOf(becauseDelete, b), nil
 			case found: // it may still be cancelled, and later ones must wait with it
 				c.noteChecked(b, checked)
@@ -56,6 +59,43 @@ func (c *Compactor) rewrite(ctx context.Context, b *catalog.Block, deletions cat
 	}
 	c.noteChecked(b, checked)
 	return nil, nil
+}
+
+// alike returns the small blocks of a signal that wait for the end of their day, among them b, from which a
+// deletion drops rows, as far as they may be merged. Ingesters that ship often leave hundreds of them. It may
+// return b alone.
+func (c *Compactor) alike(ctx context.Context, b *catalog.Block, d *catalog.Deletion, blocks []catalog.Block, deletions catalog.Deletions, tried map[string]bool) []catalog.Block {
+	waits := func(x *catalog.Block) bool { return x.Level < catalog.Settled && x.Bytes <= c.o.MaxBlockBytes/4 }
+	if !waits(b) {
+		return nil
+	}
+	p := &planner{o: &c.o, now: c.o.Now(), deletions: deletions, may: func(x *catalog.Block) bool { return c.mayMerge(x, tried) }}
+	for i := range blocks {
+		if blocks[i].Signal == b.Signal {
+			p.live = append(p.live, blocks[i])
+		}
+	}
+	sortByOrder(p.live)
+	var all []catalog.Block
+	for i := range p.live {
+		x := &p.live[i]
+		if len(all) == c.o.MaxInputs {
+			break
+		}
+		if !waits(x) || !p.may(x) || !d.Concerns(x) || c.clean[cleanBlock{d.Generation, x.ID}] {
+			continue
+		}
+		// Errors come again when it is the turn of the block itself.
+		if found, err := c.hasSeries(ctx, x, d); err == nil && found {
+			all = append(all, *x)
+		}
+	}
+	inputs := longest(all, p.live, p.may, p.fits)
+	// Otherwise an earlier deletion of another block that must wait holds this one up.
+	if _, _, generation := split(inputs, deletions, p.now); generation < d.Generation {
+		return nil
+	}
+	return inputs
 }
 
 // rewriteOf is the merge of one block by itself.

@@ -184,6 +184,32 @@ func TestAllDeleted(t *testing.T) {
 	w.check(t, w.open(t))
 }
 
+// TestDeletedFromSmallBlocks: small blocks that wait for the end of their day are rewritten together. Those
+// without deleted rows stay as they are.
+func TestDeletedFromSmallBlocks(t *testing.T) {
+	w := newWorld(t, vfs.NewMem())
+	w.now = dayZero
+	for range 40 {
+		w.shipMany(t, w.now, map[string]int{"a": 5})
+		w.now += int64(20 * time.Minute)
+	}
+	for range 3 {
+		w.shipMany(t, w.now, map[string]int{"b": 5})
+		w.now += int64(20 * time.Minute)
+	}
+	gone := deletion.Deletion{Signal: model.Metrics, Tenant: "a", Matchers: []catalog.Matcher{{Name: "i", Value: "2"}}, Range: model.TimeRange{Min: 0, Max: dayZero + int64(10*time.Hour)}}
+	w.remove(t, catalog.Deletion{Deletion: gone})
+	comp := w.compactor(t, w.c, nil)
+	if res, err := comp.RunOnce(ctx); err != nil || res.Merges != 1 || len(w.c.Live()) < 13 || len(w.c.Live()) > 15 {
+		t.Fatalf("%+v, %v\n%s", res, err, list(w.c))
+	}
+	w.check(t, w.c)
+	if res, err := comp.RunOnce(ctx); err != nil || res.Merges != 0 {
+		t.Fatalf("%+v, %v\n%s", res, err, list(w.c))
+	}
+	w.check(t, w.open(t))
+}
+
 // TestDamagedBlock merges the rest, reports the block, and retries later.
 func TestDamagedBlock(t *testing.T) {
 	w := newWorld(t, vfs.NewMem())
