@@ -94,9 +94,9 @@ type page struct {
 // columns are the bits that say which columns a page has.
 const columns = model.WantLines | model.WantMetadata
 
-// needs returns which columns are to be fetched. Lengths are those of lines. Who wants one column mostly wants
-// the other one next, chunk by chunk: to fetch the page for each of these made queries of lines that are not
-// shipped take ten times the CPU.
+// needs returns which columns are to be fetched. Lengths are those of lines. A reader of one column mostly
+// wants the other one next, chunk by chunk. Fetching the page for each of these doubled the CPU of queries of
+// lines that are not shipped.
 func needs(want model.TextWant) model.TextWant {
 	if want&model.WantLengths != 0 {
 		want |= model.WantLines

@@ -51,7 +51,7 @@
 //   - Settled blocks of one day that overlap are merged when there are several, when the upper ones are
 //     large, or when nothing has arrived for two days.
 //   - When too many blocks wait for the end of their day, the small ones are joined.
-//   - A settled or waiting block that still has deleted rows is rewritten without them. Small blocks that wait
+//   - A settled or waiting block that still has deleted rows is rewritten without them. Small ones that wait
 //     are rewritten together.
 //   - A settled block of which some series have expired, and others have not, is rewritten without the
 //     former.
