@@ -265,6 +265,8 @@ func (c *Catalog) intern(b *Block) {
 }
 
 // publish makes the records visible to queries. mu must be held, unless the catalogue is still being opened.
+// Those who keep answers are told of the change under the same lock, and Covered takes it: what Covered says
+// is in the bucket, they have been told. Without that, a kept answer could be given that lacks shipped rows.
 func (c *Catalog) publish() {
 	hidden := c.hidden(func(*commit) bool { return true })
 	cancelled, clean := c.cancelled(), c.cleaned()
