@@ -69,7 +69,8 @@ func (b *Builder) Add(name []byte) error {
 	last := &b.open[len(b.open)-1]
 	last.edges = append(last.edges, Edge{Label: b.intern(name[begin:])})
 	b.last = append(b.last[:0], name...)
-	if b.Count++; b.Count%4096 == 0 {
+	// A few long names take as much as many short ones.
+	if b.Count++; b.Count%4096 == 0 || int64(cap(b.text)) > b.charged+1<<20 {
 		return b.account()
 	}
 	return nil

@@ -266,6 +266,20 @@ def keys(c):  # 3.4
         upper += accumulate([high] + [c.uvarint() for _ in range(min(64, n - 64 * k) - 1)])
         need(c.p - begin == end, "end of differences")
     return first, [[high << 64 | c.u64()] for high in upper]
+def tree(c):  # 3.16
+    labels, states, edges, root = (c.uint(4) for _ in range(4))
+    n, ends = c.u64(), [0] + [c.uint(4) for _ in range(labels)]
+    firsts, pairs = [c.uint(4) for _ in range(states + 1)], [(c.uint(4), c.uint(4)) for _ in range(edges)]
+    texts = [c.take(b - a) for a, b in zip(ends, ends[1:])]
+    need(root == states - 1 and firsts[states] == edges, "root or edges of a tree")
+    def below(state):
+        for label, next_ in pairs[firsts[state]:firsts[state + 1]]:
+            need(next_ <= state, "order of states")
+            if next_: yield from (texts[label] + b"." + rest for rest in below(next_ - 1))
+            else: yield texts[label]
+    names = [*below(root)]
+    need(len(names) == n and names == sorted(set(names)), "names of a tree")
+    return names
 def labels(c):  # 3.5
     first, n = c.read("uu")
     c.take((n + 63) // 64 * 4)  # offsets of sets
@@ -273,7 +287,8 @@ def labels(c):  # 3.5
 
 SECTIONS = (("keys", keys, 0, 0, "uuuuk"), ("labels", labels, 1, 0, "uuuu"), ("postings", None, 2, 0, "uuubb"),
             ("samples", samples, 3, 1, "uuuuuvu"), ("exemplars", exemplars, 3, 2, "uuuuuvu"),
-            ("text", text, 3, 3, "uuuuuvuX"), ("masks", None, 4, 0, "uuuu"))  # name, reader, section, family, fields of an entry
+            ("text", text, 3, 3, "uuuuuvuX"), ("masks", None, 4, 0, "uuuu"),
+            ("trees", tree, 5, 0, "uuubb"))  # name, reader, section, family, fields of an entry
 def entries(c, in_runs, section, family, fields):  # 3.3: of each page offset, length, first rank (means nothing of postings)
     need(c.read("11") == [section, family], "section")
     n, at = c.uvarint(), 0
@@ -308,6 +323,7 @@ def content(f, c, name, read, *kind):  # 3.3: what there is by rank
                     seen["filters"] += filters_at(f, *at)
                 items = text(held, lines)
                 seen["text of several series" if len(items) > 1 else "text of one series"] += 1
+            elif read is tree: first, items = rank, [[tree(held)]]  # the rank is that of a tenant
             else: first, items = read(held)
             need(held.p == len(held.b) and first == rank, f"entry or end of the page at {offset}")
             seen["series over several pages"] += len(out[first]) > 0
@@ -317,7 +333,7 @@ def content(f, c, name, read, *kind):  # 3.3: what there is by rank
 def footer(f):  # 3, 3.2
     need(len(f) > 28 and f[:8] == MAGIC and f[-8:] == MAGIC[::-1], "header or end")
     n, version, crc = struct.unpack("<III", f[-20:-8])
-    need(crc32c(f[-20:-12]) == crc and version == 2, "checksum of the tail, or version")
+    need(crc32c(f[-20:-12]) == crc and version in (2, 3), "checksum of the tail, or version")
     c = page(f, len(f) - 20 - n, n)
     seed, signal, flags = c.read("81u")
     sources, tenants = c.each("buuu"), []
@@ -330,15 +346,21 @@ def footer(f):  # 3, 3.2
 
 def part(f):
     c, _, _, flags, _, tenants = footer(f)
-    need(c.uvarint() == len(SECTIONS), "number of sections")
-    all_keys, all_labels, _, all_samples, all_more, all_text, _ = [content(f, c, *section) for section in SECTIONS]
+    sections = SECTIONS if f[-16] == 3 else SECTIONS[:-1]  # version 3 has trees
+    need(c.uvarint() == len(sections), "number of sections")
+    all_keys, all_labels, _, all_samples, all_more, all_text, _, *trees = [content(f, c, *section) for section in sections]
     need(seen["bytes of pages"] == len(f) - 28 and c.p == len(c.b), "a gap between pages")
     ranks = list(range(sum(t[1] for t in tenants)))
     need(list(all_keys) == ranks and list(all_labels) == ranks * (flags & 1), "ranks of keys or labels")
+    alone = defaultdict(list)
     for rank, tenant in enumerate(t[0] for t in tenants for _ in range(t[1])):
+        alone[tenant] += [v for v in [dict((all_labels[rank] or [{}])[0])] if [*v] == ["__name__"]]
         yield {"tenant": tenant.decode("latin-1"), "key": f"{all_keys[rank][0]:032x}",
                "labels": (all_labels[rank] or [None])[0], "samples": all_samples[rank], "exemplars": all_more[rank],
                "text": all_text[rank]}
+    for at, [names] in (trees[0] if trees else {}).items():
+        seen["trees"] += 1
+        need(names == sorted(v["__name__"].encode("latin-1") for v in alone[tenants[at][0]]), "a tree and the labels")
 
 if __name__ == "__main__":
     sys.stdout.reconfigure(encoding="latin-1")  # labels are any bytes

@@ -7,10 +7,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -300,6 +302,44 @@ func TestReader(t *testing.T) {
 		t.Error("what is compared is too dull")
 	}
 	t.Run("FlippedByte", func(t *testing.T) { flip(t, c.python, w.smallest(t)) })
+}
+
+// TestTree compares the readers on a part with the fewest names of which there is a tree.
+func TestTree(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "block")
+	f, err := os.Create(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	w := part.NewWriter(f, part.WriterOptions{Signal: model.Metrics, Seed: 7, Labels: true, Level: part.Dense})
+	type keyed struct {
+		key    model.Key
+		labels model.Labels
+	}
+	var all []keyed
+	for i := range 21_000 {
+		pairs := []string{"__name__", fmt.Sprintf("prod.web%d.cpu%d.größe", i/20, i%20)}
+		if i%50 == 0 {
+			pairs = append(pairs, "dc", "eu") // has no place in the tree
+		}
+		l := model.LabelsOf(pairs...)
+		all = append(all, keyed{l.Key(7, model.Metrics), l})
+	}
+	slices.SortFunc(all, func(a, b keyed) int { return a.key.Compare(b.key) })
+	rows := &model.SeriesRows{Samples: model.Rows{Times: []int64{1e18}, Values: []uint64{0}}}
+	for _, s := range all {
+		if err := errors.Join(w.Series("t", s.key, s.labels), w.Rows(rows)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, _, err := w.Finish(); err != nil {
+		t.Fatal(err)
+	}
+	c := &checker{python: findPython(t), done: map[string]bool{}, seen: map[string]int{}}
+	if c.check(t, name); c.seen["trees"] != 1 {
+		t.Errorf("%d trees, want 1", c.seen["trees"])
+	}
 }
 
 // flip changes a bit at positions all over a block: everything except the header and its copy at the end has
