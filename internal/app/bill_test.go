@@ -207,7 +207,7 @@ func (w *billWorld) bill(t *testing.T, h http.Handler, q billedQuery) *bill.Stat
 // TestBillsHold: random queries on random data read at least and at most what their bills say, after the bill
 // and without one before.
 func TestBillsHold(t *testing.T) {
-	racetest.SkipSerial(t)
+	racetest.SkipSerial(t) // TestWorlds asks such queries
 	worlds, queries := 6, 40
 	if testing.Short() {
 		worlds, queries = 2, 20

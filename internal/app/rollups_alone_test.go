@@ -78,7 +78,7 @@ func (s *setup) countAlone() (n int) {
 // TestLatePointsAddUp: points that come when the others of their slot are gone add up with the rollup, and
 // the answer says so. They stay as long as it does.
 func TestLatePointsAddUp(t *testing.T) {
-	racetest.SkipSerial(t)
+	racetest.SkipSerial(t) // TestRendersDuringCompaction has the same store
 	s, begin := newAlone(t, nil)
 	s.compact(t)
 	before := s.hours(t, "coarse.sum", begin)
@@ -126,7 +126,7 @@ func TestLatePointsAddUp(t *testing.T) {
 // TestDeletionOfRollups: a deletion takes the slots that it touches, at once, and is done when the rollups
 // are written without them.
 func TestDeletionOfRollups(t *testing.T) {
-	racetest.SkipSerial(t)
+	racetest.SkipSerial(t) // TestRendersDuringCompaction has the same store
 	s, begin := newAlone(t, nil)
 	s.compact(t)
 	s.expire(t)
@@ -168,7 +168,7 @@ func TestDeletionOfRollups(t *testing.T) {
 
 // TestNamesOfRollups: a name of which only rollups are left is found.
 func TestNamesOfRollups(t *testing.T) {
-	racetest.SkipSerial(t)
+	racetest.SkipSerial(t) // TestRendersDuringCompaction has the same store
 	s, begin := newAlone(t, nil)
 	s.compact(t)
 	s.expire(t)
@@ -193,7 +193,7 @@ func TestNamesOfRollups(t *testing.T) {
 // TestLongerRetention: a retention that becomes longer takes nothing away, and one that becomes shorter, or
 // is short for other tenants or signals, neither.
 func TestLongerRetention(t *testing.T) {
-	racetest.SkipSerial(t)
+	racetest.SkipSerial(t) // TestRendersDuringCompaction has the same store
 	s, begin := newAlone(t, nil)
 	must(t, s.pushLines("a", model.LabelsOf("app", "x"), s.now, "line"))
 	must(t, s.push("b", model.LabelsOf("__name__", "coarse.sum"), s.now, 1))

@@ -117,7 +117,7 @@ func TestRollupsByDefault(t *testing.T) {
 
 // TestRollupsAreRead: a render reads the rollups of a day that is over, and shows what the points show.
 func TestRollupsAreRead(t *testing.T) {
-	racetest.SkipSerial(t)
+	racetest.SkipSerial(t) // TestRollups reads them at random
 	p := policiesOf(t, someSchemas, someAggregations)
 	s := newSetup(t, func(o *EngineOptions) { o.Rollups = func() *policy.Policies { return p } })
 	begin := s.now / int64(day) * int64(day)

@@ -357,7 +357,7 @@ func (b *brake) refused(l level) error {
 }
 
 func (b *brake) text(use *kafka.Use, l level) string {
-	what, from := fmt.Sprintf("creates only %d series of a tenant per second", brakeTenantSeries), brakeCreation
+	what, from := fmt.Sprintf("creates only %d series of a tenant per second, and %d of all tenants,", brakeTenantSeries, brakeSeries), brakeCreation
 	if l == refuseAll {
 		what, from = "takes no writes", brakeAll
 	}

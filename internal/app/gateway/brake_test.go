@@ -208,7 +208,14 @@ func TestTrickleIsLimited(t *testing.T) {
 	over("both", batchOf(600), 600, "retention.ms")
 	s.trickle, s.creation.rates = newTrickle(), Rates{}
 	active(1000)
-	over("the number of the tenant", batchOf(5), 5, "limits.tenant-series")
+	over("the number of the tenant", batchOf(1000), 1000, "limits.tenant-series")
+	if n, err := s.trickle.take("other", brakeTenantSeries*60, time.Now()); n < brakeTenantSeries*60 || err != nil {
+		t.Errorf("what a limit refused leaves %d for another tenant: %v", n, err)
+	}
+	if n, _ := s.trickle.take("t", 1<<20, time.Now()); n != brakeTenantSeries*60 {
+		t.Errorf("what a limit refused leaves %d for its tenant", n)
+	}
+	s.trickle = newTrickle()
 	active(10)
 	over("it has room again", batchOf(5), 0, "")
 }

@@ -124,7 +124,7 @@ func (g *groupCounts) expire(now time.Time) {
 
 // overGroups refuses those of some new series that a limit on the series of a metric or of a label set
 // refuses. It returns the others, and the first limit.
-func (s *series) overGroups(b *model.Batch, l *groups.Limits, fresh []int, over func(label int)) (left []int, _ error) {
+func (s *series) overGroups(b *model.Batch, l *groups.Limits, fresh []int) (left, refused []int, _ error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	counted := groups.Numbers{}
@@ -147,11 +147,11 @@ func (s *series) overGroups(b *model.Batch, l *groups.Limits, fresh []int, over 
 		if first == nil {
 			first = err
 		}
-		over(label)
+		refused = append(refused, label)
 	}
 	if first == nil {
-		return left, nil
+		return left, nil, nil
 	}
-	first.Text = fmt.Sprintf("refused %d of %d new series: %s", len(fresh)-len(left), len(fresh), first.Text)
-	return left, first
+	first.Text = fmt.Sprintf("refused %d of %d new series: %s", len(refused), len(fresh), first.Text)
+	return left, refused, first
 }

@@ -161,59 +161,77 @@ func (s *series) drop(partition int32) {
 	delete(s.of, partition)
 }
 
-// Over is [write.Groups.Over].
+// Over is [write.Groups.Over]. Limits on numbers come first: what they refuse takes nothing of what may pass the
+// brake, and gets their answer.
 func (s *series) Over(_ context.Context, b *model.Batch, over func(label int)) error {
 	why := s.brake.refused(refuseCreation)
-	var held []int
-	if why != nil {
-		held = s.heldByBrake(b, over)
-	}
-	err := s.overLimits(b, held, over)
-	if len(held) > 0 {
-		return why
-	}
-	return err
-}
-
-// overLimits is Over without the brake, for all series but those that it holds, in their order.
-func (s *series) overLimits(b *model.Batch, held []int, over func(label int)) error {
 	most := int64(0)
 	if s.most != nil {
 		most = s.most(b.Tenant)
 	}
-	if most <= 0 && !s.listed(b.Tenant) {
+	var fresh, refused []int
+	var number error
+	if most > 0 || s.listed(b.Tenant) {
+		fresh, refused, number = s.overNumbers(b, most)
+	} else if why == nil {
 		return nil
 	}
-	fresh, active := s.fresh(b, most)
-	if len(held) > 0 {
-		fresh = slices.DeleteFunc(fresh, func(label int) bool {
-			_, found := slices.BinarySearch(held, label)
-			return found
-		})
+	var passing, held []int
+	if why != nil {
+		passing = without(s.newToBrake(b), refused)
+		allowed, _ := s.trickle.take(b.Tenant, len(passing), time.Now())
+		passing, held = passing[:allowed], passing[allowed:]
 	}
-	if most > 0 && active >= most {
-		if len(fresh) == 0 {
-			return nil
-		}
-		for _, label := range fresh {
+	fresh = without(fresh, held)
+	allowed, rate := s.creation.take(b.Tenant, len(fresh), time.Now())
+	late := fresh[allowed:]
+	if why != nil {
+		s.trickle.giveBack(b.Tenant, len(passing)-len(without(passing, late)))
+	}
+	for _, labels := range [][]int{refused, held, late} {
+		for _, label := range labels {
 			over(label)
 		}
-		return &model.LimitError{Limit: "limits.tenant-series", Tenant: true, Text: fmt.Sprintf(
+	}
+	switch { // a sender repeats the request as long as this helps
+	case len(held) > 0:
+		return why
+	case rate != nil:
+		return rate
+	}
+	return number
+}
+
+// without returns the labels that are not in others. Both are in ascending order.
+func without(labels, others []int) []int {
+	if len(others) == 0 {
+		return labels
+	}
+	var left []int
+	for _, label := range labels {
+		if _, found := slices.BinarySearch(others, label); !found {
+			left = append(left, label)
+		}
+	}
+	return left
+}
+
+// overNumbers applies the limits on how many series a tenant has, of all and by group. It returns the label sets of
+// new series that they allow and those that they refuse, each in ascending order.
+func (s *series) overNumbers(b *model.Batch, most int64) (allowed, refused []int, _ error) {
+	fresh, active := s.fresh(b, most)
+	if most > 0 && active >= most {
+		if len(fresh) == 0 {
+			return nil, nil, nil
+		}
+		return nil, fresh, &model.LimitError{Limit: "limits.tenant-series", Tenant: true, Text: fmt.Sprintf(
 			"refused %d of %d new series: tenant %s has %d active series and may have %d; drop series or labels that nothing needs, or raise the limit",
 			len(fresh), b.Labels.Len(), b.Tenant, active, most)}
 	}
-	var group error
 	if l := s.groupsOf(b.Tenant); !l.None() {
-		fresh, group = s.overGroups(b, l, fresh, over)
+		return s.overGroups(b, l, fresh)
 	}
-	allowed, err := s.creation.take(b.Tenant, len(fresh), time.Now())
-	for _, label := range fresh[allowed:] {
-		over(label)
-	}
-	if err == nil {
-		err = group
-	}
-	return err
+	return fresh, nil, nil
 }
 
 // fresh returns the label sets of a batch whose series neither this gateway nor an ingester knows, and how
@@ -261,16 +279,6 @@ func (s *series) passed(tenant string, n int) {
 		s.log.Warn("the limits on series do not hold for a tenant: ingesters have not listed its series, so that new ones cannot be told from known ones",
 			"tenant", tenant, "series", n)
 	}
-}
-
-// heldByBrake refuses the series that are new to the brake, but for a few, and returns those that it refused.
-func (s *series) heldByBrake(b *model.Batch, over func(label int)) []int {
-	fresh := s.newToBrake(b)
-	allowed, _ := s.trickle.take(b.Tenant, len(fresh), time.Now())
-	for _, label := range fresh[allowed:] {
-		over(label)
-	}
-	return fresh[allowed:]
 }
 
 // newToBrake returns the label sets of a batch whose series neither this gateway has announced nor ingesters

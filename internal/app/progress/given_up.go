@@ -54,6 +54,9 @@ func warn(r *model.Request, all []catalog.GivenUp, limits Accepted) {
 // for one reason are one: records that cannot be read are given up one at a time, and a query has ten
 // warnings.
 func touching(r model.TimeRange, all []catalog.GivenUp, limits Accepted) (joined []catalog.GivenUp) {
+	if len(all) == 0 { // usually
+		return nil
+	}
 	ends := map[entry]int{} // where the next one would go on: index in joined, plus one
 	for i := range all {
 		g := &all[i]

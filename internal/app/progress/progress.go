@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"sync"
 	"time"
 
@@ -168,29 +169,36 @@ func givenUp(all []topics.Epoch, epoch uint64) bool {
 }
 
 // Lost returns what an operator has given up with the topics of earlier epochs, as long as no ingester has
-// recorded that.
+// recorded that. The catalogue is asked without the lock: it calls [Log.GivenUp] under its own.
 func (l *Log) Lost() (lost []catalog.GivenUp) {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	for i := range l.epochs {
-		e := &l.epochs[i]
-		if !givenUp(l.epochs, e.Number) || l.recorded[e.Number] {
+	all, recorded := l.epochs, l.recorded
+	l.mu.Unlock()
+	for i := range all {
+		e := &all[i]
+		if !givenUp(all, e.Number) || recorded[e.Number] {
 			continue
 		}
 		before := len(lost)
 		for p := range e.Partitions {
 			if at := l.o.Catalog.Covered(topics.Node(p), e.Number); !at.Closed {
-				lost = append(lost, catalog.GivenUp{Skip: topics.Lost(&at), After: at.Appended, Before: l.epochs[i+1].Begun})
+				lost = append(lost, catalog.GivenUp{Skip: topics.Lost(&at), After: at.Appended, Before: all[i+1].Begun})
 			}
 		}
 		if len(lost) == before { // each query asks, and what is closed stays closed
-			if l.recorded == nil {
-				l.recorded = map[uint64]bool{}
-			}
-			l.recorded[e.Number] = true
+			l.record(e.Number)
 		}
 	}
 	return lost
+}
+
+// record notes that ingesters have recorded all that was given up of an epoch. Readers have the map of before.
+func (l *Log) record(epoch uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	recorded := map[uint64]bool{epoch: true}
+	maps.Copy(recorded, l.recorded)
+	l.recorded = recorded
 }
 
 // open returns the epochs whose partitions may have rows that the bucket has not.
