@@ -45,6 +45,12 @@ func (c *Compactor) rewrite(ctx context.Context, b *catalog.Block, blocks []cata
 			case err != nil:
 				return nil, err
 			case found && d.Due(c.o.Now()):
+				// An earlier one that may still be cancelled holds it up, until it is on record that no series of the
+				// block satisfies that one: a merge would not apply this one, and be due again.
+				if _, _, generation := split([]catalog.Block{*b}, deletions, c.o.Now()); generation < d.Generation {
+					c.noteChecked(b, checked)
+					return nil, nil
+				}
 				if inputs := c.alike(ctx, b, d, blocks, deletions, tried); len(inputs) > 1 {
 					return &job{why: becauseDelete, inputs: inputs, cells: halves(dayOf(c.o.Now() - int64(c.o.Grace)))}, nil
 				}

@@ -210,6 +210,35 @@ func TestDeletedFromSmallBlocks(t *testing.T) {
 	w.check(t, w.open(t))
 }
 
+// TestDeletionNextToOneThatWaits: a deletion that may still be cancelled, and matches no series of a block, does not
+// keep a later one of another tenant from it, nor has the block written again without that.
+func TestDeletionNextToOneThatWaits(t *testing.T) {
+	w := newWorld(t, vfs.NewMem())
+	w.now = dayZero
+	w.shipMany(t, w.now, map[string]int{"a": 5, "b": 5})
+	w.now += int64(2 * time.Hour)
+	of := func(tenant, i string, notBefore int64) catalog.Deletion {
+		return catalog.Deletion{Deletion: deletion.Deletion{
+			Signal: model.Metrics, Tenant: tenant, Matchers: []catalog.Matcher{{Name: "i", Value: i}}, Range: model.TimeRange{Min: 0, Max: dayZero + int64(time.Hour)}, NotBefore: notBefore,
+		}}
+	}
+	w.remove(t, of("a", "99", w.now+int64(day)))
+	w.remove(t, of("b", "2", 0))
+	comp := w.compactor(t, w.c, nil)
+	merges := 0
+	for range 3 {
+		res, err := comp.RunOnce(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		merges += res.Merges
+	}
+	if left := w.c.Requests("b")[0].Left; merges != 1 || left != 0 {
+		t.Errorf("%d merges, and %d blocks have deleted rows\n%s", merges, left, list(w.c))
+	}
+	w.check(t, w.open(t))
+}
+
 // TestDamagedBlock merges the rest, reports the block, and retries later.
 func TestDamagedBlock(t *testing.T) {
 	w := newWorld(t, vfs.NewMem())
