@@ -161,8 +161,8 @@ func (s *series) drop(partition int32) {
 	delete(s.of, partition)
 }
 
-// Over is [write.Groups.Over]. Limits on numbers come first: what they refuse takes nothing of what may pass the
-// brake, and gets their answer.
+// Over is [write.Groups.Over]. Limits on numbers come first: what they refuse takes nothing of what may pass
+// the brake, and gets their answer.
 func (s *series) Over(_ context.Context, b *model.Batch, over func(label int)) error {
 	why := s.brake.refused(refuseCreation)
 	most := int64(0)
@@ -216,8 +216,8 @@ func without(labels, others []int) []int {
 	return left
 }
 
-// overNumbers applies the limits on how many series a tenant has, of all and by group. It returns the label sets of
-// new series that they allow and those that they refuse, each in ascending order.
+// overNumbers applies the limits on how many series a tenant has, of all and by group. It returns the label
+// sets of new series that they allow and those that they refuse, each in ascending order.
 func (s *series) overNumbers(b *model.Batch, most int64) (allowed, refused []int, _ error) {
 	fresh, active := s.fresh(b, most)
 	if most > 0 && active >= most {

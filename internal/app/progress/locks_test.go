@@ -8,8 +8,8 @@ import (
 	"github.com/shaledb/shale/internal/store/topics"
 )
 
-// TestLostWhileDeletionsAreListed: queries ask for losses while the catalogue asks which epochs were given up. Each
-// has a lock of its own, and asks the other one. A deadlock ends the test.
+// TestLostWhileDeletionsAreListed: queries ask for losses while the catalogue asks which epochs were given
+// up. Each has a lock of its own, and asks the other one. A deadlock ends the test.
 func TestLostWhileDeletionsAreListed(t *testing.T) {
 	g := newRig(t)
 	g.add(topics.Epoch{Topic: "c", Partitions: 1, BeforeLost: true})

@@ -192,7 +192,8 @@ func (l *Log) Lost() (lost []catalog.GivenUp) {
 	return lost
 }
 
-// record notes that ingesters have recorded all that was given up of an epoch. Readers have the map of before.
+// record notes that ingesters have recorded all that was given up of an epoch. Readers have the map of
+// before.
 func (l *Log) record(epoch uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -299,6 +299,9 @@ func TestKill(t *testing.T) {
 			k := r.IntN(keys)
 			switch r.IntN(10) {
 			case 0:
+				if k%4 == 0 && check(k) { // some stay long enough for reads that are apart, however fast the machine is
+					continue
+				}
 				next++
 				sent[k] = next
 				value := fmt.Sprintf("%d %s", next, strings.Repeat("x", r.IntN(5000)))

@@ -210,8 +210,8 @@ func TestDeletedFromSmallBlocks(t *testing.T) {
 	w.check(t, w.open(t))
 }
 
-// TestDeletionNextToOneThatWaits: a deletion that may still be cancelled, and matches no series of a block, does not
-// keep a later one of another tenant from it, nor has the block written again without that.
+// TestDeletionNextToOneThatWaits: a deletion that may still be cancelled, and matches no series of a block,
+// does not keep a later one of another tenant from it, nor has the block written again without that.
 func TestDeletionNextToOneThatWaits(t *testing.T) {
 	w := newWorld(t, vfs.NewMem())
 	w.now = dayZero
