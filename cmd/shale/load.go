@@ -99,6 +99,7 @@ type loadOutcome struct {
 	Verify          int64       `help:"Number of series to read back after the load and compare bit for bit, with all of their cycles."`
 	VerifyCounts    bool        `help:"Compare the number of stored samples of each metric with the number acknowledged."`
 	VerifyOver      verify.Over `default:"auto" help:"API to read series back with: query (PromQL, without stale markers and whole histograms), remote-read (everything), or auto (whichever the load needs)."`
+	VerifyGroups    bool        `help:"Draw for --verify all series of a metric and a target together, and read them with one query: far faster in a large store."`
 	VerifyExemplars bool        `help:"Also compare the exemplars of the --verify series, read from query_exemplars."`
 	VerifyMetadata  bool        `help:"Also compare type, help and unit of the --verify series, read from the metadata endpoint."`
 	VerifyOnly      bool        `help:"Send nothing; verify the load that --state describes. Flags of shape and time are ignored."`
@@ -190,7 +191,7 @@ func (o *loadOutcome) verify(ctx context.Context, p *process, state *statefile.S
 	var compared atomic.Int64
 	v := verify.SampleVerifier{
 		Server: server, State: state, Series: o.Verify, Draw: o.VerifyDraw, Counts: o.VerifyCounts, Chunk: o.VerifyChunk,
-		Over: o.VerifyOver, Exemplars: o.VerifyExemplars, Metadata: o.VerifyMetadata,
+		Over: o.VerifyOver, Groups: o.VerifyGroups, Exemplars: o.VerifyExemplars, Metadata: o.VerifyMetadata,
 		SentBefore: sentBefore, Concurrency: verifyConcurrency, Done: func() { compared.Add(1) },
 	}
 	var out *verify.Samples

@@ -46,7 +46,7 @@ func (f *Fleet) LabelTemplates() []LabelTemplate {
 		{Name: "job", Before: f.Job(), OfTarget: true},
 		{Name: "pod", Before: "load-", After: "-ppppp", Kind: TargetNumber, OfTarget: true},
 		{Name: "region", Before: "eu-north-1", OfTarget: true},
-		{Name: "series_id", Kind: SeriesNumber},
+		{Name: SeriesLabel, Kind: SeriesNumber},
 	}
 	if f.ScraperCount() > 1 {
 		ls = append(ls, LabelTemplate{Name: "scraper", Before: "prometheus-", Kind: ScraperNumber, OfTarget: true})
@@ -152,12 +152,24 @@ func (f *Fleet) Matchers(g int64) []Matcher {
 		{model.NameLabel, f.MetricName(p.Metric)},
 		{"job", f.Job()},
 		{"instance", f.Instance(p.Target)},
-		{"series_id", padded(p.Series, f.Width(SeriesNumber))},
+		{SeriesLabel, f.SeriesID(g)},
 	}
 	if f.ScraperCount() > 1 {
 		ls = append(ls, Matcher{"scraper", "prometheus-" + padded(p.Scraper, f.Width(ScraperNumber))})
 	}
 	return ls
+}
+
+// SeriesLabel tells the series of a metric and a target apart.
+const SeriesLabel = "series_id"
+
+// SeriesID returns the value of [SeriesLabel] of a series.
+func (f *Fleet) SeriesID(g int64) string { return padded(f.Place(g).Series, f.Width(SeriesNumber)) }
+
+// GroupMatchers returns the labels that tell the series of a metric and a target, of which g is one, from all
+// others of their tenant.
+func (f *Fleet) GroupMatchers(g int64) []Matcher {
+	return slices.DeleteFunc(f.Matchers(g), func(m Matcher) bool { return m.Name == SeriesLabel })
 }
 
 // Selector returns a PromQL selector that only this series satisfies, in all of its cycles.

@@ -78,6 +78,10 @@ func TestRemoteWriteVerifies(t *testing.T) {
 						t.Errorf("%s, chunk %d: %+v", which, chunk, v)
 					}
 				}
+				v := verify(t, srv.URL, s, func(v *SampleVerifier) { v.Groups = true })
+				if !v.OK() || v.Compared != 7*360 || v.Series != 360 || v.Queries >= 360 {
+					t.Errorf("%s, by groups: %+v", which, v)
+				}
 			}
 		})
 	}
@@ -227,7 +231,11 @@ func TestDamageIsNoticed(t *testing.T) {
 				t.Fatal(err)
 			}
 			c.damage(store, store.some()[123])
-			v := verify(t, srv.URL, state, nil)
+			v := verify(t, srv.URL, state, func(v *SampleVerifier) { v.Groups = true })
+			if v.OK() || !c.found(v) || len(v.Examples) == 0 {
+				t.Errorf("by groups: %+v", v)
+			}
+			v = verify(t, srv.URL, state, nil)
 			if v.OK() || !c.found(v) || len(v.Examples) == 0 {
 				t.Errorf("%+v", v)
 			}

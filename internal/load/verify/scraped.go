@@ -55,7 +55,10 @@ func (v *ScrapeVerifier) Run(ctx context.Context) (*Samples, error) {
 		return nil, err
 	}
 	course := f.Exposed(v.Epoch.UnixNano())
-	return c.over(ctx, f.Total(), func(g int64) { v.series(ctx, c, &course, g) }, nil)
+	return c.over(ctx, c.Series, f.Total(), func(g int64) {
+		v.series(ctx, c, &course, g)
+		c.done()
+	}, nil)
 }
 
 // seenBy is what one scraper has written of a series: a scraper may add labels to those of the target.

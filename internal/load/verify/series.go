@@ -41,24 +41,30 @@ type stretch struct {
 }
 
 func (c *checker) stretch(ctx context.Context, g int64, first, end int) {
-	ls := c.from.Matchers(g)
-	s := &stretch{g: g, first: first, end: end, selector: fleet.SelectorOf(ls), cycles: map[int]bool{}, marked: c.raw()}
+	if curves, err := c.curves(ctx, g, c.from.Matchers(g), first, end); err == nil {
+		c.compare(ctx, g, first, end, curves)
+	}
+}
+
+// curves reads what the rounds [first, end) have of the series with the given labels, of which g is one.
+func (c *checker) curves(ctx context.Context, g int64, ls []fleet.Matcher, first, end int) (curves []client.Series, _ error) {
+	return curves, c.ask(func() (err error) {
+		curves, err = c.read(ctx, g, ls, c.State.Timeline.Ms(first), c.State.Timeline.Ms(end)-1)
+		return err
+	})
+}
+
+// compare compares what was read of one series.
+func (c *checker) compare(ctx context.Context, g int64, first, end int, curves []client.Series) {
+	s := &stretch{g: g, first: first, end: end, selector: fleet.SelectorOf(c.from.Matchers(g)), cycles: map[int]bool{}, marked: c.raw()}
 	s.samples, s.markers = make(statefile.Bitmap, (end-first+63)/64), make(statefile.Bitmap, (end-first+63)/64)
 	s.histogram = c.State.RemoteWrite != nil && c.State.RemoteWrite.Value.Histogram()
-	from, to := c.State.Timeline.Ms(first), c.State.Timeline.Ms(end)-1
-	var curves []client.Series
-	if c.ask(func() (err error) {
-		curves, err = c.read(ctx, g, ls, from, to)
-		return err
-	}) != nil {
-		return
-	}
 	for _, curve := range curves {
 		c.curve(s, curve)
 	}
 	c.missing(s)
 	if f := c.State.RemoteWrite; f != nil && c.Exemplars && f.Exemplars > 0 {
-		c.exemplars(ctx, s, from, to)
+		c.exemplars(ctx, s, c.State.Timeline.Ms(first), c.State.Timeline.Ms(end)-1)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
