@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"time"
+	"unsafe"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -94,6 +95,20 @@ func (l *ledger) stamp(b []byte, r model.TimeRange) (_ []byte, changed int64, se
 	return b, changed, settled, true
 }
 
+// unique reports whether it is known of all lines of a range that none is there twice.
+func (l *ledger) unique(r model.TimeRange) bool {
+	first, last := floorDiv(r.Min, window), floorDiv(r.Max, window)
+	if first < l.from || last >= l.to {
+		return false
+	}
+	for i := first - l.from; i <= last-l.from; i++ {
+		if c := &l.windows[i]; c.lines > 0 && c.proof != unique {
+			return false
+		}
+	}
+	return true
+}
+
 // stamp gives extents their stamps. It waits for a count where none is fresh.
 func (w *watch) stamp(ctx context.Context, a Account, all []extent) (some bool) {
 	from, _, ok := w.needs(model.TimeRange{Min: all[0].Min, Max: all[len(all)-1].Max}, w.now())
@@ -117,6 +132,9 @@ func (w *watch) stamp(ctx context.Context, a Account, all []extent) (some bool) 
 		if l = w.accounts[a]; l == nil || now-l.at >= w.every {
 			return false
 		}
+	}
+	if now-l.summedAt >= max(2*int64(sumEvery), w.every+int64(sumEvery)) {
+		return false // sums are left out for a while, and those of before do not show lines that were replaced
 	}
 	for i := range all {
 		x := &all[i]
@@ -153,7 +171,8 @@ func extents(r model.TimeRange, b buckets) []extent {
 // ask asks for the cells of a range, or takes them from what is shared.
 func (d *directory) ask(ctx context.Context, r model.TimeRange, b buckets) error {
 	s := d.source.shared
-	if s == nil || d.req.Cells == nil || d.req.Cost.Fresh {
+	// A bucket that is divided again is asked for as it is: what an extent has before it is added already.
+	if s == nil || d.req.Cells == nil || d.req.Cost.Fresh || r != d.req.Range {
 		return d.askServer(ctx, r, b, nil)
 	}
 	all := extents(r, b)
@@ -161,7 +180,8 @@ func (d *directory) ask(ctx context.Context, r model.TimeRange, b buckets) error
 		return d.askServer(ctx, r, b, nil)
 	}
 	d.name(all, b)
-	s.find(ctx, all)
+	charged := s.find(ctx, all, d.req.Quota)
+	defer func() { _ = d.req.Quota.TakeBytes(-charged) }() // giving back does not fail
 	d.check(all, b)
 	asked := d.source.watch.elapsed()
 	size := 0
@@ -172,7 +192,8 @@ func (d *directory) ask(ctx context.Context, r model.TimeRange, b buckets) error
 		}
 		x := &all[i]
 		before := len(x.got)
-		x.got, x.twice = appendRow(x.got, row), x.twice || !c.certain
+		// Copies were looked for in the range of the request only.
+		x.got, x.twice = appendRow(x.got, row), x.twice || !c.certain || c.Min < d.req.Range.Min
 		size += len(x.got) - before
 	}
 	holes := holesOf(r, all)
@@ -265,8 +286,9 @@ func (d *directory) addFound(x *extent, r model.TimeRange, b buckets) error {
 	return nil
 }
 
-// find looks for the extents that have a name.
-func (s *shared) find(ctx context.Context, all []extent) {
+// find looks for the extents that have a name. It returns what their rows have taken of a quota. Values
+// beyond it count as missing.
+func (s *shared) find(ctx context.Context, all []extent, q *model.Quota) (charged int64) {
 	var keys []cache.Key
 	var places []int
 	for i := range all {
@@ -282,12 +304,20 @@ func (s *shared) find(ctx context.Context, all []extent) {
 			s.result("miss")
 			continue
 		}
-		if x.rows, x.found = parseRows(f.Value, x.key.Digest); !x.found {
+		var size int64
+		if x.rows, size, x.found = parseRows(f.Value, x.key.Digest); !x.found {
 			s.result("damaged")
 			continue
 		}
+		if q.TakeBytes(size) != nil {
+			x.rows, x.found = nil, false
+			s.result("miss")
+			continue
+		}
+		charged += size
 		s.result("hit")
 	}
+	return charged
 }
 
 // hold keeps the rows of extents until they are confirmed.
@@ -314,7 +344,7 @@ func (s *shared) summed(a Account, l *ledger) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.held = slices.DeleteFunc(s.held, func(h heldRows) bool {
-		waits := h.account != a || h.ended >= l.at
+		waits := h.account != a || h.ended >= l.at || !l.unique(h.within)
 		if waits && l.at-h.ended < heldFor {
 			return false
 		}
@@ -352,12 +382,12 @@ func appendRow(b []byte, row []field) []byte {
 
 // parseRows returns the rows of a value, which begins with the digest in its name. ok is false if it is not
 // that value.
-func parseRows(value []byte, digest cache.Digest) (rows [][]field, ok bool) {
+func parseRows(value []byte, digest cache.Digest) (rows [][]field, size int64, ok bool) {
 	b, err := unpacker.DecodeAll(value, nil)
 	if err != nil || len(b) < len(digest) || cache.Digest(b[:len(digest)]) != digest {
-		return nil, false
+		return nil, 0, false
 	}
-	b = b[len(digest):]
+	size, b = int64(len(b)), b[len(digest):]
 	number := func() int {
 		v, n := binary.Uvarint(b)
 		if n <= 0 || v > uint64(len(b)) {
@@ -370,18 +400,19 @@ func parseRows(value []byte, digest cache.Digest) (rows [][]field, ok bool) {
 	for ok = true; ok && len(b) > 0; {
 		n := number()
 		if n > maxFields {
-			return nil, false
+			return nil, 0, false
 		}
+		size += int64(unsafe.Sizeof([]field{})) + int64(n)*int64(unsafe.Sizeof(field{}))
 		row := make([]field, 0, n)
 		for i := 0; i < n && ok; i++ {
 			name, size := number(), number()
 			if !ok || name+size > len(b) {
-				return nil, false
+				return nil, 0, false
 			}
 			row = append(row, field{b[:name:name], b[name : name+size : name+size]})
 			b = b[name+size:]
 		}
 		rows = append(rows, row)
 	}
-	return rows, ok
+	return rows, size, ok
 }

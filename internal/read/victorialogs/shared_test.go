@@ -344,3 +344,36 @@ func TestSharedHolds(t *testing.T) {
 		t.Errorf("%.0f values were found, %d requests", n, store.counts.Load()-before)
 	}
 }
+
+// TestSharedNextToCopies: rows of an extent are not shared where its beginning, in which lines are there
+// twice, lies before the range: copies are looked for in the range only.
+func TestSharedNextToCopies(t *testing.T) {
+	store := &countingServer{}
+	server := httptest.NewServer(store)
+	defer server.Close()
+	tier := &looseTier{rng: rand.New(rand.NewPCG(1, 1)), values: map[cache.Key][]byte{}}
+	var now atomic.Int64
+	now.Store(1_800_000_000e9)
+	begin := now.Load() - int64(5*time.Hour)
+	for i := range int64(500) {
+		store.lines = append(store.lines, storedLine{account: "0", app: "a", pod: "1", time: now.Load() - i*int64(time.Minute), text: 7})
+	}
+	store.lines = append(store.lines, storedLine{account: "0", app: "a", pod: "1", time: begin + int64(2*time.Minute), text: 7})
+	s := New(Options{
+		Settings: Settings{Source: At(server.URL), Requests: 4, CheckEvery: 10 * time.Second}, ClosedAfter: 2 * time.Minute, Now: now.Load, Shared: tier,
+		Registerer: prometheus.NewRegistry(),
+	})
+	defer s.Close()
+	s.watch.limit = time.Minute
+	for range 6 {
+		req := request()
+		req.Range = model.TimeRange{Min: begin + int64(10*time.Minute) + 1, Max: begin + int64(5*time.Hour)}
+		req.Cells = &model.TextCells{Step: int64(5 * time.Minute)}
+		countedBy(t, s, req)
+		s.watch.counts.Wait()
+		now.Add(int64(sumEvery) + 1)
+	}
+	if n := len(tier.values); n != 3 { // the last hour has not ended
+		t.Errorf("%d extents are shared, want those of 3 hours without copies", n)
+	}
+}

@@ -91,6 +91,9 @@ func (c *Compactor) alike(ctx context.Context, b *catalog.Block, d *catalog.Dele
 		if !waits(x) || !p.may(x) || !d.Concerns(x) || c.clean[cleanBlock{d.Generation, x.ID}] {
 			continue
 		}
+		if _, _, generation := split([]catalog.Block{*x}, deletions, p.now); generation < d.Generation {
+			continue // an earlier one that must wait would hold all up
+		}
 		// Errors come again when it is the turn of the block itself.
 		if found, err := c.hasSeries(ctx, x, d); err == nil && found {
 			all = append(all, *x)
