@@ -39,7 +39,7 @@ unit:
 	go test -short -tags '$(TAGS)' ./...
 
 # Tests with Kafka, object stores and other servers mostly wait, so they run next to those that compute.
-test: tools check ## Run everything that CI runs, in some 25 minutes on 2 cores.
+test: tools check ## Run everything that CI runs, in some 30 minutes on 2 cores.
 	@.ci/lanes 'oracle damage race' 'kafka stores' e2e
 
 tools: # Install the programs that the tests need, if possible.
