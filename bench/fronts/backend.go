@@ -34,6 +34,8 @@ func newBackend(of string) (*backend, error) {
 			b.requests.Add(1)
 			w = &countedResponse{w, b}
 		}
+		// A response may begin before the request was passed on. The server must not close the request then.
+		_ = http.NewResponseController(w).EnableFullDuplex() // HTTP/2 needs none
 		to.ServeHTTP(w, r)
 	})}
 	go func() { _ = b.server.Serve(l) }() // it ends with Close

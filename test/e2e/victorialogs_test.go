@@ -49,6 +49,13 @@ type victoria struct {
 }
 
 func newVictoria(t *testing.T) *victoria {
+	v := newVictoriaAlone(t)
+	v.startShale("http://"+v.addr, "anonymous=0,a=1:2,b=1,c=0", "--victorialogs.extra-filters", `c={env="dev"}`)
+	return v
+}
+
+// newVictoriaAlone starts VictoriaLogs without Shale.
+func newVictoriaAlone(t *testing.T) *victoria {
 	cmd := exec.Command("go", "tool", "-n", "victoria-logs")
 	cmd.Dir = victoriaModule
 	out, err := cmd.Output()
@@ -57,13 +64,21 @@ func newVictoria(t *testing.T) *victoria {
 	}
 	dir := t.TempDir()
 	v := &victoria{t: t, dir: dir, program: strings.TrimSpace(string(out)), addr: freeAddr(t), base: time.Now().Add(-time.Hour).Truncate(10 * time.Minute)}
+	writeFile(t, v.authorization(), "Basic "+"dTpw\n")
 	v.startBackend()
-	v.shale = newServer(t, t.TempDir())
-	v.shale.args = append(v.shale.args, "--retention", "0", "--source", "victorialogs=http://"+v.addr, "--victorialogs.check-every", "1s",
-		"--victorialogs.accounts", "anonymous=0,a=1:2,b=1,c=0", "--victorialogs.extra-filters", `c={env="dev"}`,
-		"--victorialogs.authorization-file", writeFile(t, filepath.Join(dir, "authorization"), "Basic "+"dTpw\n"))
-	v.shale.start()
 	return v
+}
+
+// authorization returns the file with the credentials.
+func (v *victoria) authorization() string { return filepath.Join(v.dir, "authorization") }
+
+// startShale starts a Shale that reads VictoriaLogs at a URL.
+func (v *victoria) startShale(url, accounts string, args ...string) {
+	v.shale = newServer(v.t, v.t.TempDir())
+	v.shale.args = append(v.shale.args, "--retention", "0", "--source", "victorialogs="+url, "--victorialogs.check-every", "1s",
+		"--victorialogs.accounts", accounts, "--victorialogs.authorization-file", v.authorization())
+	v.shale.args = append(v.shale.args, args...)
+	v.shale.start()
 }
 
 func (v *victoria) startBackend() {
@@ -453,7 +468,7 @@ func (v *victoria) keeps() {
 	v.push("0", []victoriaStream{{map[string]string{"app": "late", "env": "prod"}, []victoriaLine{{"L1", 32, "later", nil}}}})
 	v.becomes("a late line after a restart", after, get)
 
-	file := filepath.Join(v.dir, "authorization")
+	file := v.authorization()
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}

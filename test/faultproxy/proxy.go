@@ -27,8 +27,10 @@ type Faults struct {
 	// Stalls is the share of requests that wait for Stall before they are passed on.
 	Stalls float64
 	Stall  time.Duration
-	// Truncated is the share of reads whose body is cut off in the middle.
+	// Truncated is the share of reads whose body is cut off in the middle. A read is a GET, and a POST if
+	// PostsRead is set.
 	Truncated float64
+	PostsRead bool
 	// PerSecond is the most requests per second that are passed on; others get 503 SlowDown. 0: no limit.
 	PerSecond float64
 }
@@ -155,7 +157,7 @@ func (p *Proxy) draw(method string) fate {
 		f.fails = true
 	case x < f.Errors+f.Stalls:
 		f.stalls = true
-	case x < f.Errors+f.Stalls+f.Truncated && method == http.MethodGet:
+	case x < f.Errors+f.Stalls+f.Truncated && (method == http.MethodGet || f.PostsRead && method == http.MethodPost):
 		f.truncated = true
 	default:
 		return f
@@ -177,6 +179,9 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
 		fail(w, f.Faults)
 		return
 	}
+	// A server may answer before all of the request was passed on. Otherwise the body of the request would be
+	// closed then, passing it on would fail, and the response would be cut.
+	_ = http.NewResponseController(w).EnableFullDuplex() // HTTP/2 needs none
 	if f.truncated {
 		w = &cutWriter{ResponseWriter: w}
 	}
@@ -230,24 +235,29 @@ func (b *countedBody) Read(data []byte) (int, error) {
 	return n, err
 }
 
-// cutWriter cuts the connection after the first half of a body.
+// cutWriter cuts the connection after the first half of a body, or of its first piece if its length is not
+// known.
 type cutWriter struct {
 	http.ResponseWriter
-	left int64
-	cut  bool
+	left  int64
+	cut   bool
+	piece bool // the first piece says where it is cut
 }
 
 var errCut = errors.New("the proxy cuts the body")
 
 func (w *cutWriter) WriteHeader(status int) {
-	length, _ := strconv.ParseInt(w.Header().Get("Content-Length"), 10, 64)
-	w.left, w.cut = length/2, true
+	length, err := strconv.ParseInt(w.Header().Get("Content-Length"), 10, 64)
+	w.left, w.cut, w.piece = length/2, true, err != nil
 	w.ResponseWriter.WriteHeader(status)
 }
 
 func (w *cutWriter) Write(data []byte) (int, error) {
 	if !w.cut {
 		return w.ResponseWriter.Write(data)
+	}
+	if w.piece {
+		w.left, w.piece = int64(len(data)/2), false
 	}
 	n := min(int64(len(data)), w.left)
 	w.left -= n

@@ -64,3 +64,50 @@ func TestFaults(t *testing.T) {
 		t.Errorf("%d of 10 requests at once were refused, 20 a second are allowed", refused)
 	}
 }
+
+// TestEarlyResponse: a response passes that the server has begun before it has read the request.
+func TestEarlyResponse(t *testing.T) {
+	body := strings.Repeat("0123456789", 100_000)
+	real := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := http.NewResponseController(w).EnableFullDuplex(); err != nil {
+			t.Error(err)
+		}
+		_, _ = io.WriteString(w, body[:10])
+		_ = http.NewResponseController(w).Flush()
+		_, _ = io.Copy(io.Discard, r.Body)
+		_, _ = io.WriteString(w, body[10:])
+	}))
+	defer real.Close()
+	p, err := Start(real.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	for range 20 {
+		request, more := io.Pipe()
+		go func() {
+			_, _ = io.WriteString(more, strings.Repeat("x", 1000))
+			time.Sleep(5 * time.Millisecond) // the response has begun
+			_, _ = io.WriteString(more, strings.Repeat("x", 1000))
+			more.Close()
+		}()
+		resp, err := http.Post(p.URL, "text/plain", request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if err != nil || string(data) != body {
+			t.Fatalf("%d of %d bytes, %v", len(data), len(body), err)
+		}
+	}
+	p.Inject(Faults{Truncated: 1, PostsRead: true})
+	resp, err := http.Post(p.URL, "text/plain", strings.NewReader("x"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if data, err := io.ReadAll(resp.Body); len(data) == 0 || len(data) >= len(body) || err == nil {
+		t.Errorf("%d of %d bytes, %v", len(data), len(body), err)
+	}
+}
