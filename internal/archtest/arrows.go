@@ -183,7 +183,10 @@ func logqlRooms() []room {
 			"cache":      "counted rows are shared through its later tiers",
 			"turns":      "requests to the other server wait for their turn",
 			"write/logs": "lines of another server get the labels and levels of those that are received",
+
+			"read/victorialogs/breaker": "a server that fails is left alone for a while",
 		}, "a source answers requests; it knows no language"},
+		{"read/victorialogs/breaker", nil, "it sees outcomes, not what was asked"},
 		{"read/logql", map[string]string{
 			"read":                 "lines come from the read path",
 			"read/results":         "values of leaves are kept",

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/read/victorialogs/breaker"
 )
 
 // TestCredentials: a file is read for each request. Without it nothing is asked, the error names it, and the
@@ -26,7 +27,7 @@ func TestCredentials(t *testing.T) {
 	w.client.authorization = file
 	fails := func(why string) {
 		t.Helper()
-		for range 2 * breakerFailures {
+		for range 2 * breaker.Failures {
 			_, err := w.lines(context.Background(), request())
 			if !errors.Is(err, model.ErrTransient) || !strings.Contains(err.Error(), file) || !strings.Contains(err.Error(), why) {
 				t.Fatalf("%v, want %s and %s", err, file, why)
@@ -40,8 +41,8 @@ func TestCredentials(t *testing.T) {
 		}
 		fails(why)
 	}
-	if n := w.asked.Load(); n != 0 || w.client.breaker.open() {
-		t.Errorf("%d requests; the breaker is open: %v", n, w.client.breaker.open())
+	if n := w.asked.Load(); n != 0 || w.client.breaker.Open() {
+		t.Errorf("%d requests; the breaker is open: %v", n, w.client.breaker.Open())
 	}
 	for _, text := range []string{"Bearer one", "Bearer two\n"} {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/read/victorialogs/breaker"
 )
 
 const (
@@ -37,9 +38,9 @@ type client struct {
 	counts        *http.Client // for counts, which are not to take the turn of a query
 	proofs        *http.Client // for searches for copies, which are not to take that of a count
 	metrics       *metrics
-	breaker       breaker
+	breaker       breaker.Breaker
 	pace          *pace
-	budget        retryBudget
+	budget        breaker.Budget
 	pause         time.Duration // before the first repetition
 }
 
@@ -100,9 +101,9 @@ func (c *client) query(ctx context.Context, a access, kind, text string, each fu
 		var failed *failure
 		switch {
 		case err == nil:
-			c.breaker.succeeded()
+			c.breaker.Succeeded()
 			c.pace.ended(began, time.Now(), true)
-			c.budget.earn()
+			c.budget.Earn()
 			c.metrics.requests.WithLabelValues(kind, "ok").Inc()
 			return nil
 		case errors.As(err, &failed) && c.hung(ctx, began, handed):
@@ -110,16 +111,16 @@ func (c *client) query(ctx context.Context, a access, kind, text string, each fu
 			return err
 		case !errors.As(err, &failed) || ctx.Err() != nil:
 			// The reader did not want more, or the query has ended: that says nothing about the server.
-			c.breaker.unknown()
+			c.breaker.Unknown()
 			c.metrics.requests.WithLabelValues(kind, "ended").Inc()
 			return err
 		case !failed.mayPass:
-			c.breaker.succeeded() // it has answered
+			c.breaker.Succeeded() // it has answered
 			c.metrics.requests.WithLabelValues(kind, "error").Inc()
 			return err
 		}
 		c.failed(kind, began, !failed.crowded)
-		if handed || attempt == maxAttempts || !c.budget.spend() {
+		if handed || attempt == maxAttempts || !c.budget.Spend() {
 			return err
 		}
 		c.metrics.retries.Inc()
@@ -137,9 +138,9 @@ func (c *client) query(ctx context.Context, a access, kind, text string, each fu
 func (c *client) turn(ctx context.Context, kind string) (leave func(), err error) {
 	c.metrics.waiting.Inc()
 	defer c.metrics.waiting.Dec()
-	leave, err = c.pace.enter(ctx, !c.breaker.open())
+	leave, err = c.pace.enter(ctx, !c.breaker.Open())
 	// It is asked after the turn: a request that waits is not the one that is let through.
-	if err == nil && !c.breaker.allow(time.Now()) {
+	if err == nil && !c.breaker.Allow(time.Now()) {
 		leave()
 		err = errNoneFree
 	}
@@ -166,22 +167,22 @@ func (c *client) hung(ctx context.Context, began time.Time, handed bool) bool {
 func (c *client) failed(kind string, began time.Time, outOfOrder bool) {
 	now := time.Now()
 	if outOfOrder {
-		c.breaker.failed(now)
+		c.breaker.Failed(now)
 	} else {
-		c.breaker.unknown()
+		c.breaker.Unknown()
 	}
 	c.pace.ended(began, now, false)
 	c.metrics.requests.WithLabelValues(kind, "error").Inc()
 }
 
 func (c *client) tooMany() error {
-	return fmt.Errorf("%w: VictoriaLogs at %s has failed %d times in a row; it is asked again in %s at most", model.ErrTransient, c.url, breakerFailures, breakerPause)
+	return fmt.Errorf("%w: VictoriaLogs at %s has failed %d times in a row; it is asked again in %s at most", model.ErrTransient, c.url, breaker.Failures, breaker.Pause)
 }
 
 // try runs a query on which no response depends: once, by connections of its kind, and not while queries are
 // refused. Its failures keep no query from being sent, or sent again.
 func (c *client) try(ctx context.Context, h *http.Client, a access, kind, text string, each func(row []field) error) error {
-	if c.breaker.open() {
+	if c.breaker.Open() {
 		c.metrics.requests.WithLabelValues(kind, "refused").Inc()
 		return c.tooMany()
 	}

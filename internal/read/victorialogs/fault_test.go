@@ -18,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/read/victorialogs/breaker"
 	"github.com/shaledb/shale/internal/write/logs"
 )
 
@@ -230,10 +231,10 @@ func TestBreaker(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n := w.asked.Load(); n != breakerFailures {
-		t.Errorf("%d requests, want %d", n, breakerFailures)
+	if n := w.asked.Load(); n != breaker.Failures {
+		t.Errorf("%d requests, want %d", n, breaker.Failures)
 	}
-	if !w.client.breaker.open() || testutil.ToFloat64(w.metrics.requests.WithLabelValues(kindDirectory, "refused")) == 0 {
+	if !w.client.breaker.Open() || testutil.ToFloat64(w.metrics.requests.WithLabelValues(kindDirectory, "refused")) == 0 {
 		t.Error("the breaker is not open")
 	}
 }
@@ -242,68 +243,18 @@ func TestBreaker(t *testing.T) {
 // breaker nor keeps it from opening.
 func TestBreakerCrowded(t *testing.T) {
 	w := newWorld(t, answering(statRow, rowOne+rowTwo))
-	for range 2 * breakerFailures {
+	for range 2 * breaker.Failures {
 		w.client.failed(kindDirectory, time.Now(), false)
 	}
-	if w.client.breaker.open() {
+	if w.client.breaker.Open() {
 		t.Error("a server that has too much to do opens the breaker")
 	}
-	for range breakerFailures {
+	for range breaker.Failures {
 		w.client.failed(kindDirectory, time.Now(), true)
 		w.client.failed(kindDirectory, time.Now(), false)
 	}
-	if !w.client.breaker.open() {
+	if !w.client.breaker.Open() {
 		t.Error("a server that is down has not opened the breaker")
-	}
-}
-
-// TestBreakerStates: closed, open, one request at a time, closed.
-func TestBreakerStates(t *testing.T) {
-	var b breaker
-	now := time.Unix(1000, 0)
-	for range breakerFailures {
-		if !b.allow(now) {
-			t.Fatal("closed, and refuses")
-		}
-		b.failed(now)
-	}
-	if b.allow(now.Add(breakerPause - 1)) {
-		t.Error("open, and lets through")
-	}
-	now = now.Add(breakerPause)
-	if !b.allow(now) || b.allow(now) {
-		t.Error("half open, and does not let one through")
-	}
-	b.unknown() // its sender gave up
-	if !b.allow(now) {
-		t.Error("half open, and no further one is let through")
-	}
-	b.failed(now)
-	if b.allow(now.Add(breakerPause - 1)) {
-		t.Error("open again, and lets through")
-	}
-	now = now.Add(breakerPause)
-	if !b.allow(now) {
-		t.Error("half open, and refuses")
-	}
-	b.succeeded()
-	if b.open() || !b.allow(now) || !b.allow(now) {
-		t.Error("closed, and refuses")
-	}
-}
-
-// TestRetryBudget: repetitions at once are bounded, and successes earn further ones.
-func TestRetryBudget(t *testing.T) {
-	var b retryBudget
-	n := 0
-	for b.spend() {
-		n++
-	}
-	for range retryCost {
-		b.earn()
-	}
-	if !b.spend() || b.spend() || n != mostSpent/retryCost {
-		t.Errorf("%d repetitions at once", n)
 	}
 }
 
@@ -320,7 +271,7 @@ func TestCancelled(t *testing.T) {
 	if _, err := w.lines(ctx, request()); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v, want it to be cancelled", err)
 	}
-	if w.client.breaker.open() || w.asked.Load() != 1 {
+	if w.client.breaker.Open() || w.asked.Load() != 1 {
 		t.Error("the end of a query counts as a failure of the server")
 	}
 }

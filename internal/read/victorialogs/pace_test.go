@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/read/victorialogs/breaker"
 	"github.com/shaledb/shale/internal/turns"
 )
 
@@ -164,11 +165,11 @@ func TestOpenWithoutTurns(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	for _, at := range []time.Time{time.Now(), time.Now().Add(-breakerPause)} { // the next one may be sent then
-		for range breakerFailures {
-			w.client.breaker.failed(at)
+	for _, at := range []time.Time{time.Now(), time.Now().Add(-breaker.Pause)} { // the next one may be sent then
+		for range breaker.Failures {
+			w.client.breaker.Failed(at)
 		}
-		if _, err := w.lines(ctx, request()); !errors.Is(err, model.ErrTransient) || !strings.Contains(err.Error(), fmt.Sprint(breakerFailures)) {
+		if _, err := w.lines(ctx, request()); !errors.Is(err, model.ErrTransient) || !strings.Contains(err.Error(), fmt.Sprint(breaker.Failures)) {
 			t.Errorf("%v, want a refusal", err)
 		}
 	}
@@ -176,8 +177,8 @@ func TestOpenWithoutTurns(t *testing.T) {
 		t.Errorf("%d requests wait", n)
 	}
 	held[0]()
-	if _, err := w.lines(ctx, request()); err != nil || w.client.breaker.open() {
-		t.Errorf("%v, and the breaker is open: %v", err, w.client.breaker.open())
+	if _, err := w.lines(ctx, request()); err != nil || w.client.breaker.Open() {
+		t.Errorf("%v, and the breaker is open: %v", err, w.client.breaker.Open())
 	}
 	held[1]()
 }
@@ -241,27 +242,27 @@ func TestHung(t *testing.T) {
 	})
 	defer close(release)
 	w.client.pace.slow = time.Millisecond
-	for range 2 * breakerFailures {
+	for range 2 * breaker.Failures {
 		ctx, cancel := context.WithCancel(context.Background())
 		time.AfterFunc(5*time.Millisecond, cancel)
 		if _, err := w.lines(ctx, request()); !errors.Is(err, context.Canceled) {
 			t.Fatal(err)
 		}
 	}
-	if w.client.breaker.open() || w.client.pace.limit() != 4 {
+	if w.client.breaker.Open() || w.client.pace.limit() != 4 {
 		t.Error("clients that gave up count as failures of the server")
 	}
-	for range breakerFailures {
+	for range breaker.Failures {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Millisecond)
 		defer cancel()
 		if _, err := w.lines(ctx, request()); !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatal(err)
 		}
 	}
-	if !w.client.breaker.open() || w.client.pace.limit() != leastRequests {
-		t.Errorf("the breaker is open: %v, %d may run", w.client.breaker.open(), w.client.pace.limit())
+	if !w.client.breaker.Open() || w.client.pace.limit() != leastRequests {
+		t.Errorf("the breaker is open: %v, %d may run", w.client.breaker.Open(), w.client.pace.limit())
 	}
-	if _, err := w.lines(context.Background(), request()); !errors.Is(err, model.ErrTransient) || !strings.Contains(err.Error(), fmt.Sprint(breakerFailures)) {
+	if _, err := w.lines(context.Background(), request()); !errors.Is(err, model.ErrTransient) || !strings.Contains(err.Error(), fmt.Sprint(breaker.Failures)) {
 		t.Errorf("%v, want a refusal", err)
 	}
 }

@@ -1,4 +1,4 @@
-package victorialogs
+package breaker
 
 import (
 	"sync"
@@ -6,26 +6,26 @@ import (
 )
 
 const (
-	// breakerFailures in a row open the breaker for breakerPause.
-	breakerFailures = 5
-	breakerPause    = 5 * time.Second
+	// Failures in a row open a Breaker for Pause.
+	Failures = 5
+	Pause    = 5 * time.Second
 )
 
-// breaker keeps requests from a server that fails. Closed, it lets all through; after breakerFailures
-// failures in a row it is open and lets none through. After breakerPause it lets one through at a time, and
-// the first that succeeds closes it.
-type breaker struct {
+// Breaker keeps requests from a server that fails. Closed, it lets all through; after Failures failures in a
+// row it is open and lets none through. After Pause it lets one through at a time, and the first that
+// succeeds closes it.
+type Breaker struct {
 	mu       sync.Mutex
 	failures int
 	until    time.Time // if it is open: when the next request is let through
 	probing  bool
 }
 
-// allow reports whether a request may be sent. Then the caller says how it ended.
-func (b *breaker) allow(now time.Time) bool {
+// Allow reports whether a request may be sent. Then the caller says how it ended.
+func (b *Breaker) Allow(now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.failures < breakerFailures {
+	if b.failures < Failures {
 		return true
 	}
 	if b.probing || now.Before(b.until) {
@@ -35,55 +35,59 @@ func (b *breaker) allow(now time.Time) bool {
 	return true
 }
 
-func (b *breaker) succeeded() {
+func (b *Breaker) Succeeded() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.failures, b.probing = 0, false
 }
 
-// failed says that a request failed, and the server may be the cause.
-func (b *breaker) failed(now time.Time) {
+// Failed says that a request failed, and the server may be the cause.
+func (b *Breaker) Failed(now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.probing = false
-	if b.failures = min(b.failures+1, breakerFailures); b.failures == breakerFailures {
-		b.until = now.Add(breakerPause)
+	if b.failures = min(b.failures+1, Failures); b.failures == Failures {
+		b.until = now.Add(Pause)
 	}
 }
 
-// unknown says that the end of a request tells nothing of the server. If it was the one that is let through,
+// Unknown says that the end of a request tells nothing of the server. If it was the one that is let through,
 // another one is.
-func (b *breaker) unknown() {
+func (b *Breaker) Unknown() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.probing = false
 }
 
-// open reports whether requests are refused.
-func (b *breaker) open() bool {
+// Open reports whether requests are refused.
+func (b *Breaker) Open() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.failures >= breakerFailures
+	return b.failures >= Failures
 }
 
-// retryBudget bounds repetitions to one for ten requests that succeed, and ten at once.
-type retryBudget struct {
+// Budget bounds repetitions to one for ten requests that succeed, and ten at once.
+type Budget struct {
 	mu    sync.Mutex
 	spent int // tenths of repetitions that were not earned yet, less those that may be spent at once
 }
 
 const (
+	// AtOnce is how many repetitions may be sent while none was earned.
+	AtOnce    = 10
 	retryCost = 10
-	mostSpent = 10 * retryCost
+	mostSpent = AtOnce * retryCost
 )
 
-func (b *retryBudget) earn() {
+// Earn says that a request has succeeded.
+func (b *Budget) Earn() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.spent = max(b.spent-1, 0)
 }
 
-func (b *retryBudget) spend() bool {
+// Spend takes a repetition, and reports whether there was one.
+func (b *Budget) Spend() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.spent+retryCost > mostSpent {
