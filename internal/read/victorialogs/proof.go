@@ -52,18 +52,20 @@ func (w *watch) unproven(ctx context.Context, a Account, r model.TimeRange) mode
 		return r
 	}
 	hull, missing := windows{}, windows{}
-	first, last := floorDiv(r.Min, window), floorDiv(r.Max, window)
-	for at := first; at <= last; at++ {
-		if at >= l.settled { // and all later ones
-			hull = hull.with(at).with(last)
+	first, last := windowsOf(r)
+	for at, c := range l.within(r) {
+		if at >= l.settled {
 			break
 		}
 		if l.lacksProof(at) {
 			missing = missing.with(at)
 		}
-		if c := &l.windows[at-l.from]; c.lines > 0 && c.proof != unique {
+		if c.mayHaveCopies() {
 			hull = hull.with(at)
 		}
+	}
+	if from := max(first, l.settled); from <= last {
+		hull = hull.with(from).with(last)
 	}
 	if missing.from < missing.to {
 		w.proveLocked(a, l, missing)
@@ -92,6 +94,9 @@ func (w windows) with(at int64) windows {
 	}
 	return windows{w.from, at + 1}
 }
+
+// mayHaveCopies reports whether lines of a window may be there twice.
+func (c *counted) mayHaveCopies() bool { return c.lines > 0 && c.proof != unique }
 
 // lacksProof reports whether it is not known whether a window has copies.
 func (l *ledger) lacksProof(at int64) bool {

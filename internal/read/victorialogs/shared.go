@@ -75,38 +75,30 @@ type extent struct {
 	twice   bool   // a row may have lines that are there twice
 }
 
-// stamp appends the counts and sums of the lines of a range. ok is false where there is none. settled says
-// that queries find all lines that were counted, and changed when the last of them did.
-func (l *ledger) stamp(b []byte, r model.TimeRange) (_ []byte, changed int64, settled, ok bool) {
-	first, last := floorDiv(r.Min, window), floorDiv(r.Max, window)
-	if first < l.from || last >= l.to {
-		return nil, 0, false, false
-	}
-	settled = last < l.settled
-	for i := first - l.from; i <= last-l.from; i++ {
-		c := &l.windows[i]
-		if !c.summed {
-			return nil, 0, false, false
-		}
-		b = binary.AppendVarint(b, c.lines)
-		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(c.sum))
-		settled, changed = settled && !c.unsettled, max(changed, c.changed)
-	}
-	return b, changed, settled, true
+// stamp is what is known of the lines of a range.
+type stamp struct {
+	text    []byte // the counts and sums
+	changed int64  // when the last of them did
+	settled bool   // queries find all lines that were counted
+	unique  bool   // no line is there twice
 }
 
-// unique reports whether it is known of all lines of a range that none is there twice.
-func (l *ledger) unique(r model.TimeRange) bool {
-	first, last := floorDiv(r.Min, window), floorDiv(r.Max, window)
+// stamp returns the stamp of a range. ok is false where there is none.
+func (l *ledger) stamp(r model.TimeRange) (s stamp, ok bool) {
+	first, last := windowsOf(r)
 	if first < l.from || last >= l.to {
-		return false
+		return s, false
 	}
-	for i := first - l.from; i <= last-l.from; i++ {
-		if c := &l.windows[i]; c.lines > 0 && c.proof != unique {
-			return false
+	s.settled, s.unique = last < l.settled, true
+	for _, c := range l.within(r) {
+		if !c.summed {
+			return s, false
 		}
+		s.text = binary.AppendVarint(s.text, c.lines)
+		s.text = binary.LittleEndian.AppendUint64(s.text, math.Float64bits(c.sum))
+		s.settled, s.changed, s.unique = s.settled && !c.unsettled, max(s.changed, c.changed), s.unique && !c.mayHaveCopies()
 	}
-	return true
+	return s, true
 }
 
 // stamp gives extents their stamps. It waits for a count where none is fresh.
@@ -138,8 +130,8 @@ func (w *watch) stamp(ctx context.Context, a Account, all []extent) (some bool) 
 	}
 	for i := range all {
 		x := &all[i]
-		if stamp, _, settled, ok := l.stamp(nil, x.TimeRange); ok {
-			x.stamp, x.settled, some = string(stamp), settled, true
+		if s, ok := l.stamp(x.TimeRange); ok {
+			x.stamp, x.settled, some = string(s.text), s.settled, true
 		}
 	}
 	return some
@@ -327,14 +319,26 @@ func (s *shared) hold(a Account, all []extent, asked, ended int64) {
 		if x.found || !x.settled || x.twice {
 			continue
 		}
-		value := packer.EncodeAll(append(x.key.Digest[:], x.got...), nil)
-		s.mu.Lock()
-		same := func(h heldRows) bool { return h.key == x.key }
-		if s.bytes+len(value)+len(x.stamp) <= heldBytes && !slices.ContainsFunc(s.held, same) {
-			s.held = append(s.held, heldRows{account: a, within: x.TimeRange, stamp: x.stamp, asked: asked, ended: ended, key: x.key, value: value})
-			s.bytes += len(value) + len(x.stamp)
+		if !s.holds(x.key) {
+			value := packer.EncodeAll(append(x.key.Digest[:], x.got...), nil)
+			s.add(heldRows{account: a, within: x.TimeRange, stamp: x.stamp, asked: asked, ended: ended, key: x.key, value: value})
 		}
-		s.mu.Unlock()
+	}
+}
+
+func (s *shared) holds(k cache.Key) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.ContainsFunc(s.held, func(h heldRows) bool { return h.key == k })
+}
+
+func (s *shared) add(h heldRows) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	// Another query may have added the same meanwhile.
+	if s.bytes+len(h.value)+len(h.stamp) <= heldBytes && !slices.ContainsFunc(s.held, func(o heldRows) bool { return o.key == h.key }) {
+		s.held = append(s.held, h)
+		s.bytes += len(h.value) + len(h.stamp)
 	}
 }
 
@@ -344,13 +348,16 @@ func (s *shared) summed(a Account, l *ledger) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.held = slices.DeleteFunc(s.held, func(h heldRows) bool {
-		waits := h.account != a || h.ended >= l.at || !l.unique(h.within)
+		now, ok := stamp{}, false
+		if h.account == a {
+			now, ok = l.stamp(h.within)
+		}
+		waits := h.ended >= l.at || !now.unique
 		if waits && l.at-h.ended < heldFor {
 			return false
 		}
 		s.bytes -= len(h.value) + len(h.stamp)
-		stamp, changed, settled, ok := l.stamp(nil, h.within)
-		if waits || !ok || !settled || changed >= h.asked || string(stamp) != h.stamp {
+		if waits || !ok || !now.settled || now.changed >= h.asked || string(now.text) != h.stamp {
 			s.result("changed")
 			return true
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"math"
 	"strconv"
 	"sync"
@@ -101,6 +102,20 @@ type ledger struct {
 	nextProof  int64 // when copies may be looked for again
 	proofPause int64 // before the next search, after failures
 	proofShift int   // how often the lines of a search are halved
+}
+
+// windowsOf returns the first and the last window of a range.
+func windowsOf(r model.TimeRange) (first, last int64) {
+	return floorDiv(r.Min, window), floorDiv(r.Max, window)
+}
+
+// within returns the windows of a range that were counted, with their numbers.
+func (l *ledger) within(r model.TimeRange) iter.Seq2[int64, *counted] {
+	return func(yield func(int64, *counted) bool) {
+		first, last := windowsOf(r)
+		for at := max(first, l.from); at <= last && at < l.to && yield(at, &l.windows[at-l.from]); at++ {
+		}
+	}
 }
 
 // needs returns the windows of a range that are old enough. ok is false if there are none, or too many.
