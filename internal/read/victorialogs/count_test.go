@@ -8,6 +8,7 @@ import (
 	"math"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -17,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/read/victorialogs/breaker"
 )
 
 // TestCountsApart: counts that fail are sent once, open no breaker and take no repetition from queries. While
@@ -26,15 +28,23 @@ func TestCountsApart(t *testing.T) {
 	count := func() error {
 		return w.client.countLines(context.Background(), Account{}, model.TimeRange{Max: window - 1}, false, func(int64, counted) {})
 	}
-	for range 2 * breakerFailures {
+	for range 2 * breaker.Failures {
 		if err := count(); !errors.Is(err, model.ErrTransient) {
 			t.Fatal(err)
 		}
 	}
-	if n := w.asked.Load(); n != 2*breakerFailures || w.client.breaker.open() || w.client.budget.spent != 0 {
-		t.Errorf("%d requests, open: %v, %d spent", n, w.client.breaker.open(), w.client.budget.spent)
+	if n := w.asked.Load(); n != 2*breaker.Failures || w.client.breaker.Open() {
+		t.Errorf("%d requests, open: %v", n, w.client.breaker.Open())
 	}
-	for range breakerFailures {
+	for range breaker.AtOnce {
+		if !w.client.budget.Spend() {
+			t.Fatal("counts have taken a repetition")
+		}
+	}
+	for range breaker.AtOnce * 10 {
+		w.client.budget.Earn()
+	}
+	for range breaker.Failures {
 		_, _ = w.lines(context.Background(), request()) // it fails
 	}
 	n := w.asked.Load()
@@ -188,5 +198,48 @@ func TestCheck(t *testing.T) {
 	defer mu.Unlock()
 	if got, want := fmt.Sprint(asked, changed), "map[1:2 2:2 3:1] map[a:true b:true c:true d:true]"; got != want {
 		t.Errorf("asked and told: %s, want %s", got, want)
+	}
+}
+
+// TestLineSizes: VictoriaLogs is not asked for the sizes of lines that are read later. They are estimated
+// from those that were read.
+func TestLineSizes(t *testing.T) {
+	const long = 1300
+	w := newWorld(t, func(rw http.ResponseWriter, r *http.Request) {
+		switch q := r.FormValue("query"); {
+		case strings.Contains(q, "sum_len"):
+			t.Errorf("asked for %s", q)
+		case strings.Contains(q, "stats by (_stream"):
+			io.WriteString(rw, statRow)
+		default:
+			for i := range 2 {
+				fmt.Fprintf(rw, `{"_stream":"{app=\"web\"}","_time":"2001-09-09T01:46:40.%dZ","_msg":%q,"app":"web"}`+"\n", i+1, strings.Repeat("x", long))
+			}
+		}
+	})
+	for i, want := range []int64{firstLineBytes, firstLineBytes + (long-firstLineBytes)/4} {
+		req := request()
+		cursors, err := w.SelectText(context.Background(), req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := cursors[0]
+		var chunks []model.TextChunk
+		for c.Next(context.Background()) {
+			if chunks, err = c.Chunks(context.Background(), chunks); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if len(chunks) != 1 || chunks[0].Bytes != 2*want {
+			t.Fatalf("round %d: %+v, want 2 lines of %d bytes", i, chunks, want)
+		}
+		var rows model.TextRows
+		if err := chunks[0].Page.ReadText(context.Background(), chunks[0].Index, model.WantLines, &rows); err != nil {
+			t.Fatal(err)
+		}
+		chunks[0].Page.Release()
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }

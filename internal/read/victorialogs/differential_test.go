@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/shaledb/shale/internal/read/logql"
 	"github.com/shaledb/shale/internal/read/logql/logqltest"
 	"github.com/shaledb/shale/internal/read/victorialogs"
 	"github.com/shaledb/shale/internal/read/victorialogs/victorialogstest"
@@ -32,7 +34,7 @@ func TestDifferential(t *testing.T) {
 	data := logqltest.Datasets(*sets, *mostLines, *seed)
 	account := uint32(time.Now().Unix())
 	g := logqltest.Generator{R: rand.New(rand.NewPCG(*seed, 3))}
-	same, some, errs, different, grouped := 0, 0, 0, 0, 0
+	same, some, errs, different, grouped, joined := 0, 0, 0, 0, 0, 0
 	for i, d := range data {
 		id := fmt.Sprintf("%d:%d", account, i)
 		d = victorialogstest.AsStored(d)
@@ -63,12 +65,45 @@ func TestDifferential(t *testing.T) {
 			}
 			same++
 		}
-		grouped += victorialogs.Grouped(from)
+		all = jointQueries()
+		got := atOnce(theirs, all)
+		for k := range all {
+			want := logqltest.Run(context.Background(), ours, logqltest.Tenant, &all[k])
+			if diff := logqltest.Diff(want, got[k], false); diff != "" {
+				different++
+				t.Errorf("%s: %s with others\n%s", d.Name, all[k].String(), diff)
+			}
+		}
+		grouped, joined = grouped+victorialogs.Grouped(from), joined+victorialogs.Joined(from)
 	}
-	t.Logf("%d queries are the same (%d with a result, %d with the same error), %d are different; %d requests were for groups of streams", same, some, errs, different, grouped)
+	t.Logf("%d queries are the same (%d with a result, %d with the same error), %d are different; %d requests were for groups of streams, and %d had one in common", same, some, errs, different, grouped, joined)
 	if some < same/2 {
 		t.Errorf("only %d of %d queries have a result", some, same)
 	}
+}
+
+// jointQueries are queries that count lines in the same cells, so that those of one time have a request in
+// common.
+func jointQueries() (all []logqltest.Query) {
+	for _, text := range []string{
+		`sum(count_over_time({app="web"}[1m]))`, `sum by (app) (rate({app!="web"}[1m]))`, `sum by (pod) (bytes_rate({app=~"db|web"}[1m]))`,
+		`sum(count_over_time({env=~".+"}[1m]))`, `sum by (env) (count_over_time({app=~"w.*", env!=""}[1m]))`, `sum(count_over_time({app="web", env="prod"}[1m]))`,
+		`count_over_time({app="none"}[1m])`, `sum by (app) (bytes_over_time({app!~"d.+"}[1m]))`, `sum(rate({service_name!="", app!=""}[1m]))`,
+	} {
+		all = append(all, logqltest.Query{Text: text, Start: logqltest.Begin, End: logqltest.Begin + logqltest.Span, Step: 60_000_000_000})
+	}
+	return all
+}
+
+// atOnce runs queries at one time.
+func atOnce(e *logql.Engine, all []logqltest.Query) []*logqltest.Result {
+	out := make([]*logqltest.Result, len(all))
+	var running sync.WaitGroup
+	for i := range all {
+		running.Go(func() { out[i] = logqltest.Run(context.Background(), e, logqltest.Tenant, &all[i]) })
+	}
+	running.Wait()
+	return out
 }
 
 // source returns a source over an account of a server. Those of every other data set group streams wherever

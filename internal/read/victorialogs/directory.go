@@ -181,14 +181,15 @@ func (d *directory) askServer(ctx context.Context, r model.TimeRange, b buckets,
 	}
 }
 
-// sized reports whether the sizes of lines are wanted. VictoriaLogs reads the lines for them.
-func (d *directory) sized() bool { return d.req.Cells == nil || d.req.Cells.Bytes }
+// sized reports whether the sizes of lines are wanted. VictoriaLogs reads the lines for them, so that they
+// are estimated where lines are read later.
+func (d *directory) sized() bool { return d.req.Cells != nil && d.req.Cells.Bytes }
 
 // statistics returns what counts the lines of each stream, or group of streams, in each bucket of a range.
 func (d *directory) statistics(r model.TimeRange, b buckets, addsOffset bool) string {
-	step, phase := b.step, b.phase
-	whole := step == 0 && b.counted
-	if whole {
+	step, phase, looks := b.step, b.phase, d.looks(r)
+	inParts := step == 0 && b.counted && looks != looksNowhere
+	if inParts {
 		// Lines are added up after they were counted in parts of the range: sets of few times take less to make.
 		step = dividing(r).step
 	}
@@ -207,7 +208,6 @@ func (d *directory) statistics(r model.TimeRange, b buckets, addsOffset bool) st
 	if !b.counted {
 		text += ", min(_time) lo, max(_time) hi"
 	}
-	looks := d.looks(r)
 	switch {
 	case d.req.Cells == nil || looks == looksNowhere:
 	case looks == looksPartly:
@@ -219,7 +219,7 @@ func (d *directory) statistics(r model.TimeRange, b buckets, addsOffset bool) st
 	if d.sized() {
 		text += ", sum_len(_msg) bytes"
 	}
-	if !whole && b.groups == nil {
+	if !inParts && b.groups == nil {
 		return text
 	}
 	by := []string{"_stream"}
@@ -268,12 +268,8 @@ func (d *directory) looks(r model.TimeRange) looking {
 
 // askOnce sends a request. take, if it is set, is handed all rows that have a cell.
 func (d *directory) askOnce(ctx context.Context, r model.TimeRange, b buckets, addsOffset bool, take func(row []field, c *cell)) (wrong bool, err error) {
-	text, sized, looks := d.statistics(r, b, addsOffset), d.sized(), d.looks(r)
-	kind := kindDirectory
-	if b.groups != nil {
-		kind = kindGroups
-	}
-	err = d.source.client.query(ctx, d.account, kind, text, func(row []field) error {
+	sized, looks := d.sized(), d.looks(r)
+	err = d.source.flights.query(ctx, d, r, b, addsOffset, func(row []field) error {
 		if wrong {
 			return nil
 		}
@@ -315,6 +311,9 @@ func (d *directory) add(row []field, c cell, b buckets) (err error) {
 		}
 		c.Min, c.certain = from, false
 	}
+	if !d.sized() {
+		c.bytes = c.rows * d.source.lineBytes.Load()
+	}
 	if err := d.req.Quota.TakeBytes(cellBytes); err != nil {
 		return err
 	}
@@ -322,9 +321,6 @@ func (d *directory) add(row []field, c cell, b buckets) (err error) {
 	d.cells = append(d.cells, c)
 	return nil
 }
-
-// lineBytes is about what a line has, where that is not asked for.
-const lineBytes = 200
 
 // parseCell reads a row of statistics of a range.
 func parseCell(row []field, r model.TimeRange, b buckets, sized bool, looks looking) (c cell, ok bool) {
@@ -336,7 +332,7 @@ func parseCell(row []field, r model.TimeRange, b buckets, sized bool, looks look
 	if !number("n", &c.rows) || c.rows == 0 {
 		return c, false
 	}
-	if c.bytes = c.rows * lineBytes; sized && !number("bytes", &c.bytes) {
+	if sized && !number("bytes", &c.bytes) {
 		return c, false
 	}
 	var times, recent int64

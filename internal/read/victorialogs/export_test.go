@@ -12,3 +12,6 @@ func GroupAlways(s *Source) *Source {
 func Grouped(s *Source) int {
 	return int(testutil.ToFloat64(s.metrics.requests.WithLabelValues(kindGroups, "ok")))
 }
+
+// Joined returns how many counts had a request in common with others.
+func Joined(s *Source) int { return int(testutil.ToFloat64(s.metrics.joined)) }

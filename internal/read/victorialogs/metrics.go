@@ -17,6 +17,7 @@ type metrics struct {
 	changes  prometheus.Counter
 	proofs   *prometheus.CounterVec
 	shared   *prometheus.CounterVec
+	joined   prometheus.Counter
 	waiting  prometheus.Gauge
 }
 
@@ -86,6 +87,9 @@ func newMetrics(r prometheus.Registerer, open func() bool, limit func() int) *me
 			Name: "shale_victorialogs_shared_total",
 			Help: "Counts of lines of an extent of time in the SSD and memcached tiers, by outcome: hit, miss, damaged, kept, changed (their lines did before they were kept).",
 		}, []string{"outcome"}),
+		joined: f.NewCounter(prometheus.CounterOpts{
+			Name: "shale_victorialogs_joined_total", Help: "Counts of lines that took their rows from a request to VictoriaLogs that several had in common.",
+		}),
 		changes: f.NewCounter(prometheus.CounterOpts{
 			Name: "shale_victorialogs_changes_total", Help: "Ranges of time whose lines have changed, so that results over them are computed again.",
 		}),

@@ -124,10 +124,24 @@ func (p *page) loadLocked(ctx context.Context, want columns) error {
 	if err == nil {
 		err = p.keepLocked(f, want)
 	}
+	if err == nil && want == whole {
+		p.source.sawLines(len(f.text), len(f.raw))
+	}
 	if err != nil {
 		p.releaseLocked()
 	}
 	return err
+}
+
+// firstLineBytes is about what a line has while none was read.
+const firstLineBytes = 500
+
+// sawLines says what some lines have.
+func (s *Source) sawLines(bytes, lines int) {
+	if lines > 0 {
+		before := s.lineBytes.Load() // that of another page may be lost
+		s.lineBytes.Store(before + (int64(bytes/lines)-before)/4)
+	}
 }
 
 // keepLocked sorts what was fetched and checks that all lines of the directory are there.

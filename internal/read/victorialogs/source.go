@@ -52,15 +52,20 @@ type Source struct {
 	groupedRows uint64
 	groupings   groupings
 	listings    listings
+	flights     flights
+	// lineBytes is about what a line has: as in the last pages, of which the newest counts a quarter.
+	lineBytes   atomic.Int64
 	copiesPause time.Duration
 }
 
 // New returns a Source. It does not ask the server.
 func New(o Options) *Source {
 	s := &Source{settings: o.Settings, streams: newStreamNames(o.Seed, o.Rules), derives: len(o.Rules.ServiceNames) > 0, began: time.Now(), groupedRows: groupedRows, copiesPause: copiesPause}
-	s.metrics = newMetrics(o.Registerer, func() bool { return s.client.breaker.open() }, func() int { return s.client.pace.limit() })
+	s.metrics = newMetrics(o.Registerer, func() bool { return s.client.breaker.Open() }, func() int { return s.client.pace.limit() })
 	s.client = newClient(&s.settings, s.metrics)
 	s.watch, s.followEvery, s.listings.every = newWatch(s, &o), followEvery, s.settings.CheckEvery
+	s.lineBytes.Store(firstLineBytes)
+	s.flights = flights{client: s.client, joined: s.metrics.joined.Inc, most: flightBytes, wait: flightWait}
 	if o.Shared != nil {
 		s.shared = &shared{tier: o.Shared, result: func(outcome string) { s.metrics.shared.WithLabelValues(outcome).Inc() }}
 		s.watch.summed = s.shared.summed
@@ -97,6 +102,7 @@ func newWatch(s *Source, o *Options) *watch {
 // Close ends what runs in the background and closes the connections.
 func (s *Source) Close() error {
 	s.watch.close()
+	s.flights.runs.Wait()
 	s.client.close()
 	return nil
 }
