@@ -52,16 +52,27 @@ const settledAge = -1
 // TakeSeries charges series and the bytes of their labels. Its error is of class [ErrLimit] and names the
 // limit.
 func (q *Quota) TakeSeries(n, labelBytes int64) error {
-	if got := q.series.Add(n); q.MaxSeries > 0 && got > q.MaxSeries {
-		return fmt.Errorf("%w: the query selects more than %d series (query.max-series); narrow its selectors", ErrLimit, q.MaxSeries)
+	if err := q.checkSeries(q.series.Add(n)); err != nil {
+		return err
 	}
 	return q.TakeBytes(labelBytes)
+}
+
+// CheckSeries returns the error of [Quota.TakeSeries] if n more series would be too many, and charges nothing.
+// A source that is certain of their number calls it before it reads them.
+func (q *Quota) CheckSeries(n int64) error { return q.checkSeries(q.series.Load() + n) }
+
+func (q *Quota) checkSeries(all int64) error {
+	if q.MaxSeries <= 0 || all <= q.MaxSeries {
+		return nil
+	}
+	return &readError{fmt.Sprintf("the query selects more than %d series (query.max-series); narrow its selectors", q.MaxSeries)}
 }
 
 // TakeSamples charges samples and 16 bytes of memory for each.
 func (q *Quota) TakeSamples(n int64) error {
 	if got := q.samples.Add(n); q.MaxSamples > 0 && got > q.MaxSamples {
-		return fmt.Errorf("%w: the query reads more than %d samples (query.max-samples); shorten its range or narrow its selectors", ErrLimit, q.MaxSamples)
+		return &readError{fmt.Sprintf("the query reads more than %d samples (query.max-samples); shorten its range or narrow its selectors", q.MaxSamples)}
 	}
 	return q.TakeBytes(16 * n)
 }
@@ -143,6 +154,20 @@ func (q *Quota) TakeBytes(n int64) error {
 		return full
 	}
 	return err
+}
+
+// readError refuses series or samples beyond what one query may read.
+type readError struct{ text string }
+
+func (e *readError) Error() string { return fmt.Sprintf("%v: %s", ErrLimit, e.text) }
+
+func (e *readError) Unwrap() error { return ErrLimit }
+
+// ReadsTooMuch reports whether an error says that the query would read more series or samples than one query
+// may. However it is evaluated, it would.
+func ReadsTooMuch(err error) bool {
+	var e *readError
+	return errors.As(err, &e)
 }
 
 // memoryError refuses memory beyond what one query may have.

@@ -157,8 +157,8 @@ func (s *computedSet) advance() bool {
 	for {
 		l, rows, early, ok := s.from.next(s.ctx)
 		if !ok {
-			if s.err = s.from.err; s.any && errors.Is(s.err, model.ErrLimit) {
-				s.err = errNeedsUpstream // upstream may hold less memory
+			if s.err = s.from.err; s.any && errors.Is(s.err, model.ErrLimit) && !model.ReadsTooMuch(s.err) {
+				s.err = errNeedsUpstream // upstream may hold less memory, but reads as much
 			}
 			return false
 		}

@@ -244,6 +244,48 @@ func TestComputedHereQuota(t *testing.T) {
 	}
 }
 
+// countedSource counts how often series are selected.
+type countedSource struct {
+	read.Source
+	selects int
+}
+
+func (s *countedSource) Select(ctx context.Context, req *model.Request) ([]model.Cursor, error) {
+	s.selects++
+	return s.Source.Select(ctx, req)
+}
+
+// TestReadsTooMuchOnce: a query that selects too many series, or reads too many samples, is not evaluated again
+// by upstream, which would read them, too. One that holds too much is.
+func TestReadsTooMuchOnce(t *testing.T) {
+	upstream := newEngine()
+	defer upstream.Close()
+	ours := &promql.Engine{Upstream: upstream}
+	for _, c := range []struct {
+		quota   *model.Quota
+		selects int
+		fails   bool
+	}{
+		{&model.Quota{MaxSeries: 150}, 1, true},
+		{&model.Quota{MaxSamples: 700}, 1, true},
+		{&model.Quota{MaxBytes: 300_000}, 2, false},
+	} {
+		store, memories := churned(c.quota)
+		src := &countedSource{Source: memories[0]}
+		store.Read = read.New(read.Options{Sources: []read.Source{src}})
+		q, err := ours.NewRangeQuery(ctx, store, nil, "sum by (pod) (rate(m[1m]))", time.Unix(0, 0), time.Unix(20_000, 0), 10*time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := q.Exec(ctx)
+		if src.selects != c.selects || errors.Is(r.Err, model.ErrLimit) != c.fails {
+			t.Errorf("selected %d times, want %d: %v", src.selects, c.selects, r.Err)
+		}
+		q.Close()
+		closed(t, memories)
+	}
+}
+
 // TestComputedHereEnds: a query that is cancelled, or whose source fails, ends with that error, and nothing
 // stays open.
 func TestComputedHereEnds(t *testing.T) {

@@ -117,6 +117,12 @@ func (c *cursor) find(ctx context.Context, req *model.Request, labels bool) (err
 	if c.ranks, err = r.Active(ctx, c.ranks, req.Range); err != nil {
 		return err
 	}
+	// Next returns each of them, if nothing hides it. A list of labels may end early.
+	if req.Signal == model.Metrics && !req.LabelsOnly && len(c.deletions) == 0 && c.horizon == nil {
+		if err := req.Quota.CheckSeries(int64(len(c.ranks))); err != nil {
+			return err
+		}
+	}
 	family := max(req.Family, model.Samples)
 	text := family == model.Text && !req.LabelsOnly
 	if req.LabelsOnly || text {

@@ -33,7 +33,7 @@ func (c *cursor) open(ctx context.Context) error {
 		keys = append(keys, newPartKeys(ctx, r, p.Part, req.Tenant))
 		c.oldest = min(c.oldest, p.Range.Min)
 		whole := c.family == model.Samples && p.Exemplars == 0 && req.Range.Min <= p.Range.Min && p.Range.Max <= req.Range.Max
-		c.parts = append(c.parts, partRows{p.Part, r.RowsAt(ctx, c.family, req.Range), whole, origin{p.Info.SeqHi, p.Range.Min}})
+		c.parts = append(c.parts, partRows{p.Part, r.RowsAt(ctx, c.family, req.Range), int64(p.Series), whole, origin{p.Info.SeqHi, p.Range.Min}})
 	}
 	for _, r := range c.view.Runs {
 		r.Sort()
@@ -49,6 +49,9 @@ func (c *cursor) open(ctx context.Context) error {
 		return nil
 	}
 	if err := c.openSeries(ctx); err != nil {
+		return err
+	}
+	if err := c.checkSeries(ctx); err != nil {
 		return err
 	}
 	c.prefetch = seriesPrefetch{series: &c.series, parts: keys, quota: req.Quota}
@@ -168,8 +171,9 @@ func (c *cursor) Close() error {
 
 // partRows are the rows of one family of a data part.
 type partRows struct {
-	part *local.Part
-	rows *part.RowCursor
+	part   *local.Part
+	rows   *part.RowCursor
+	series int64 // of the tenant
 	// whole says that the tenant has only samples in the part, all within the range: every series has rows.
 	whole bool
 	origin

@@ -15,6 +15,7 @@ type selection struct {
 	pages  part.Cache
 	req    *model.Request
 	series seriesUnion
+	sets   setCounts
 	fences []Fence // of the tenant
 	hidden hiding  // of the current series
 	oldest int64   // a lower bound of the times of all rows that may be read
@@ -42,7 +43,8 @@ func (s *selection) mayHide() bool { return len(s.fences) > 0 || s.req.Horizon.M
 func (s *selection) openSeries(ctx context.Context) error {
 	req := s.req
 	for _, p := range s.view.LabelParts {
-		if p.Reader.Meta().Tenant(req.Tenant) == nil {
+		t := p.Reader.Meta().Tenant(req.Tenant)
+		if t == nil {
 			continue
 		}
 		series, err := newPartSeries(ctx, p.ChargedReaderFor(req, s.pages), p, req)
@@ -50,6 +52,7 @@ func (s *selection) openSeries(ctx context.Context) error {
 			return err
 		}
 		s.listBytes += series.ranks.Bytes()
+		s.sets.add(int64(t.Series), int64(series.ranks.Len()))
 		s.series.add(series)
 	}
 	for _, r := range s.view.LabelRuns {

@@ -109,6 +109,9 @@ type Selection struct {
 // Bytes is the memory of what is left.
 func (s *Selection) Bytes() int64 { return int64(len(s.runs)) * int64(unsafe.Sizeof(rankRun{})) }
 
+// Len is the number of ranks that are left.
+func (s *Selection) Len() int { return s.runs.count() }
+
 // Next returns the next rank, and false after the last one.
 func (s *Selection) Next() (rank uint32, ok bool) {
 	if len(s.runs) == 0 {
