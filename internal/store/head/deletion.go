@@ -265,7 +265,6 @@ func (h *Head) flushSides(ctx context.Context, s model.Signal, e *edit) error {
 				return err
 			}
 		}
-		r.Sort()
 		if len(in) == 0 {
 			lo = r.SeqLo
 		}

@@ -37,11 +37,39 @@ func (e *Entry) Labels() model.Labels {
 	return model.Labels(unsafe.Slice(unsafe.StringData(e.text), len(e.text)))
 }
 
-// tenantLabels are the label sets of one tenant.
+// tenantLabels are the label sets of one tenant in a buffer.
 type tenantLabels struct {
-	name    string
 	entries []Entry
-	bytes   int64 // of a buffer; a run has their sum
+	bytes   int64
+}
+
+// tenantRun are the label sets of one tenant in a run. Runs share it where they have the same.
+type tenantRun struct {
+	name string
+
+	mu      sync.Mutex
+	pieces  [][]Entry // oldest first; until they are sorted
+	entries []Entry   // by key, each key once; nil: they are not
+}
+
+// sorted returns the entries in order. Of those with the same key it keeps the first.
+func (t *tenantRun) sorted() []Entry {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.entries == nil {
+		t.entries, t.pieces = sortLabels(slices.Concat(t.pieces...)), nil
+	}
+	return t.entries
+}
+
+// take returns the entries in pieces.
+func (t *tenantRun) take() [][]Entry {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.entries != nil {
+		return [][]Entry{t.entries}
+	}
+	return t.pieces
 }
 
 // labelList names the tenantLabels of a buffer.
@@ -75,7 +103,7 @@ func (lb *Buffer) Add(tenant string, signal model.Signal, k model.Key, l model.L
 	if of := (labelList{signal, tenant}); lb.last == nil || lb.lastOf != of {
 		lb.last, lb.lastOf = lb.lists[of], of
 		if lb.last == nil {
-			lb.last = &tenantLabels{name: tenant}
+			lb.last = new(tenantLabels)
 			lb.lists[of] = lb.last
 			bytes += labelListBytes
 		}
@@ -88,8 +116,9 @@ func (lb *Buffer) Add(tenant string, signal model.Signal, k model.Key, l model.L
 // Empty reports whether the buffer holds nothing.
 func (lb *Buffer) Empty() bool { return len(lb.lists) == 0 }
 
-// Run is a sealed label buffer: sorted by (tenant, key), each key once, immutable. It holds about as many
-// label sets as arrive between two flushes; selecting from it scans it.
+// Run is a sealed label buffer: by (tenant, key), each key once, immutable. It holds about as many label sets as
+// arrive between two flushes; selecting from it scans those of a tenant, which are sorted when they are first
+// read.
 type Run struct {
 	Signal   model.Signal
 	count    int   // of entries, with repeated keys
@@ -97,8 +126,8 @@ type Run struct {
 	Flushing bool  // likewise: the run must not be combined any more
 
 	once    sync.Once
-	from    []*Run // the runs that it was combined from, oldest first; until sorted
-	tenants []tenantLabels
+	from    []*Run       // the runs that it was combined from, oldest first; until its tenants are listed
+	tenants []*tenantRun // by name once they are listed
 }
 
 // Seal makes a run for each signal, and a buffer that continues in the block of this one. Sorting is left to
@@ -113,7 +142,8 @@ func (lb *Buffer) Seal() (runs []*Run, next *Buffer) {
 			r = &Run{Signal: list.signal}
 			of[list.signal], runs = r, append(runs, r)
 		}
-		r.count, r.Bytes, r.tenants = r.count+len(t.entries), r.Bytes+t.bytes, append(r.tenants, *t)
+		r.count, r.Bytes = r.count+len(t.entries), r.Bytes+t.bytes
+		r.tenants = append(r.tenants, &tenantRun{name: list.tenant, pieces: [][]Entry{t.entries}})
 	}
 	return runs, next
 }
@@ -137,28 +167,33 @@ func combine(older, newer *Run) *Run {
 	}
 }
 
-// sorted returns the entries in order. Of those with the same key it keeps the first.
-func (r *Run) sorted() []tenantLabels {
+// list returns the tenants by name, with their entries in any order.
+func (r *Run) list() []*tenantRun {
 	r.once.Do(func() {
-		all := r.tenants
+		slices.SortFunc(r.tenants, func(a, b *tenantRun) int { return strings.Compare(a.name, b.name) })
 		for _, o := range r.from {
-			all = append(all, o.sorted()...)
+			r.tenants = join(r.tenants, o.list())
 		}
-		slices.SortStableFunc(all, func(a, b tenantLabels) int { return strings.Compare(a.name, b.name) })
-		r.from, r.tenants = nil, nil
-		for _, t := range all {
-			if n := len(r.tenants); n > 0 && r.tenants[n-1].name == t.name {
-				older := &r.tenants[n-1]
-				older.entries = slices.Concat(older.entries, t.entries)
-				continue
-			}
-			r.tenants = append(r.tenants, t)
-		}
-		for i := range r.tenants {
-			r.tenants[i].entries = sortLabels(r.tenants[i].entries)
-		}
+		r.from = nil
 	})
 	return r.tenants
+}
+
+// join returns the tenants of two lists. It copies nothing of a tenant that only one of them has.
+func join(older, newer []*tenantRun) []*tenantRun {
+	all := make([]*tenantRun, 0, len(older)+len(newer))
+	for len(older) > 0 && len(newer) > 0 {
+		switch order := strings.Compare(older[0].name, newer[0].name); {
+		case order < 0:
+			all, older = append(all, older[0]), older[1:]
+		case order > 0:
+			all, newer = append(all, newer[0]), newer[1:]
+		default:
+			both := &tenantRun{name: older[0].name, pieces: slices.Concat(older[0].take(), newer[0].take())}
+			all, older, newer = append(all, both), older[1:], newer[1:]
+		}
+	}
+	return append(append(all, older...), newer...)
 }
 
 // sortLabels returns entries by key. Of those with the same key it keeps the first. Sorting by digits is
@@ -189,35 +224,40 @@ func sortLabels(entries []Entry) []Entry {
 
 // Tenant returns the entries of a tenant.
 func (r *Run) Tenant(name string) []Entry {
-	all := r.sorted()
-	i, ok := slices.BinarySearchFunc(all, name, func(t tenantLabels, name string) int { return strings.Compare(t.name, name) })
+	all := r.list()
+	i, ok := slices.BinarySearchFunc(all, name, func(t *tenantRun, name string) int { return strings.Compare(t.name, name) })
 	if !ok {
 		return nil
 	}
-	return all[i].entries
+	return all[i].sorted()
 }
 
 // runStream is a run as a stream for merging.
 type runStream struct {
-	tenants []tenantLabels // that of the current series first
-	at      int            // of its entries, plus one
+	tenants []*tenantRun // that of the current series first
+	entries []Entry      // its entries that are left, with the current one; nil: none was read
 	series  part.Series
 }
 
-// Stream returns a walk over the run.
+// Stream returns a walk over the run. It sorts the entries of a tenant when it reaches them.
 func (r *Run) Stream() part.Stream {
-	return &runStream{tenants: r.sorted(), series: part.Series{Rows: &model.SeriesRows{}}}
+	return &runStream{tenants: r.list(), series: part.Series{Rows: &model.SeriesRows{}}}
 }
 
 func (s *runStream) Next(context.Context) (*part.Series, error) {
-	s.at++
-	for len(s.tenants) > 0 && s.at > len(s.tenants[0].entries) {
-		s.tenants, s.at = s.tenants[1:], 1
+	if len(s.entries) > 0 {
+		s.entries = s.entries[1:]
+		if len(s.entries) == 0 {
+			s.tenants = s.tenants[1:]
+		}
 	}
 	if len(s.tenants) == 0 {
 		return nil, nil
 	}
-	e := &s.tenants[0].entries[s.at-1]
+	if len(s.entries) == 0 {
+		s.entries = s.tenants[0].sorted() // never empty
+	}
+	e := &s.entries[0]
 	s.series.Tenant, s.series.Key, s.series.Labels = s.tenants[0].name, e.Key, e.Labels()
 	return &s.series, nil
 }

@@ -48,6 +48,10 @@ func TestLabelRuns(t *testing.T) {
 			}
 			for _, s := range sealed {
 				if older := runs[s.Signal]; older != nil {
+					if r.IntN(2) == 0 {
+						older.Tenant(fmt.Sprint("tenant-", r.IntN(3)))
+						s.Tenant(fmt.Sprint("tenant-", r.IntN(3)))
+					}
 					s = combine(older, s)
 				}
 				runs[s.Signal] = s
@@ -88,5 +92,33 @@ func TestLabelRuns(t *testing.T) {
 		if found != len(want) || counted != 0 {
 			t.Fatalf("round %d: %d of %d sets; %d bytes too many were counted", round, found, len(want), counted)
 		}
+	}
+}
+
+// TestTenantsApart: to read the labels of a tenant sorts nothing of others, and copies nothing of those that
+// only one of two runs has.
+func TestTenantsApart(t *testing.T) {
+	seal := func(lo uint64, tenants ...string) *Run {
+		lb := NewBuffer()
+		for _, tenant := range tenants {
+			lb.Add(tenant, model.Metrics, model.Key{Lo: lo}, model.LabelsOf("a", "b"), 0)
+		}
+		runs, _ := lb.Seal()
+		return runs[0]
+	}
+	older, newer := seal(1, "a", "c"), seal(2, "b", "c", "d")
+	older.Tenant("a")
+	both := combine(older, newer)
+	if got := len(both.Tenant("c")); got != 2 {
+		t.Errorf("%d sets of the tenant of both", got)
+	}
+	var sorted []string
+	for _, of := range both.tenants {
+		if of.entries != nil {
+			sorted = append(sorted, of.name)
+		}
+	}
+	if !slices.Equal(sorted, []string{"a", "c"}) || both.tenants[0] != older.tenants[0] || both.tenants[3] != newer.tenants[2] {
+		t.Errorf("sorted are %v, or some are not shared", sorted)
 	}
 }

@@ -36,7 +36,6 @@ func (c *cursor) open(ctx context.Context) error {
 		c.parts = append(c.parts, partRows{p.Part, r.RowsAt(ctx, c.family, req.Range), int64(p.Series), whole, origin{p.Info.SeqHi, p.Range.Min}})
 	}
 	for _, r := range c.view.Runs {
-		r.Sort()
 		t := r.Tenant(req.Tenant)
 		if t == nil || len(t.Families[c.family].Keys) == 0 || !t.Families[c.family].Range.Overlaps(req.Range) {
 			continue

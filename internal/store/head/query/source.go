@@ -75,7 +75,6 @@ func (s *Source) TimeRange(signal model.Signal, tenant string) model.TimeRange {
 		}
 	}
 	for _, r := range v.Runs {
-		r.Sort()
 		t := r.Tenant(tenant)
 		if t == nil {
 			continue

@@ -69,7 +69,6 @@ func (c *textCursor) open(ctx context.Context) error {
 		c.sources = append(c.sources, placedText{text, origin{p.Info.SeqHi, t.Range.Min}, p.WrapError})
 	}
 	for _, r := range c.view.Runs {
-		r.Sort()
 		t := r.Tenant(req.Tenant)
 		if t == nil || len(t.Families[model.Text].Keys) == 0 || !t.Families[model.Text].Range.Overlaps(req.Range) {
 			continue

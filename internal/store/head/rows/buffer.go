@@ -23,7 +23,6 @@ const (
 type rowChunk struct {
 	keys []model.Key
 	columns
-	base uint32 // number of the first block that its references count from
 }
 
 func newRowChunk(rows int) *rowChunk {
@@ -56,6 +55,7 @@ func (c *rowChunk) bytes() int64 {
 type span struct {
 	chunk    *rowChunk
 	from, to int32
+	base     uint32 // number of the first block that their references count from
 }
 
 // owner identifies the owner of the rows of a span. Signals never share a part, nor families a column.
@@ -80,8 +80,9 @@ type Buffer struct {
 
 func NewBuffer() *Buffer { return &Buffer{spans: make(map[owner][]span)} }
 
-// load is the memory of rows while they are being sorted, which copies their columns but not their blobs. It
-// counts against the limit of buffered rows.
+// PeakBytes is the memory of rows while they are being sorted, which copies their columns but not their blobs.
+// It counts against the limit of buffered rows. Those that no query has read stay where they arrived until a
+// flush, and so do chunks that have such rows.
 func PeakBytes(bytes, blobBytes int64) int64 { return 2*bytes - blobBytes }
 
 // BatchPeakBytes is the most that the rows of a batch may add to PeakBytes.
@@ -138,7 +139,7 @@ func (rb *Buffer) add(spans []span, keys []model.Key, rows *model.Columns) []spa
 			if last := len(spans) - 1; last >= 0 && spans[last].chunk == c && int(spans[last].to) == n {
 				spans[last].to++
 			} else {
-				spans = append(spans, span{c, int32(n), int32(n) + 1})
+				spans = append(spans, span{chunk: c, from: int32(n), to: int32(n) + 1})
 			}
 		}
 	}

@@ -56,7 +56,6 @@ func TestLinesAllocate(t *testing.T) {
 		t.Errorf("%v allocations for %v lines", got, rows)
 	}
 	runs, _ := buffer.Seal()
-	runs[0].Sort()
 	text := &runs[0].Tenant("a").Families[model.Text]
 	var g Gatherer
 	var dst model.TextRows

@@ -11,8 +11,10 @@ import (
 	"github.com/shaledb/shale/internal/store/head/keysort"
 )
 
-// Run is a sealed row buffer: its rows sorted by (tenant, key, family, time, arrival), in memory, immutable,
-// shared by queries until a flush has put it into a part. A run holds one signal.
+// Run is a sealed row buffer: its rows by (tenant, key, family, time, arrival), in memory, immutable, shared by
+// queries until a flush has put it into a part. A run holds one signal.
+//
+// The rows of a tenant are sorted when they are first read, so that a query takes no time for those of others.
 type Run struct {
 	Signal       model.Signal
 	SeqLo, SeqHi uint64
@@ -21,11 +23,12 @@ type Run struct {
 	Bytes, BlobBytes int64
 	Flushing         bool // the run must not be combined any more
 
-	once    sync.Once
-	from    []*Run                  // the runs that it was combined from, until it is sorted
-	spans   map[tenantFamily][]span // oldest first; until sorted
+	once  sync.Once
+	from  []*Run                  // the runs that it was combined from; until its tenants are listed
+	spans map[tenantFamily][]span // oldest first; until then
+	// Blobs are complete once a tenant or a stream has been asked for.
 	Blobs   Blobs
-	tenants []TenantRows
+	tenants []*tenantRun // by name
 }
 
 type tenantFamily struct {
@@ -42,6 +45,53 @@ type TenantRows struct {
 	Families [families]FamilyRows
 }
 
+// tenantRun is the rows of one tenant in a run. Runs share it where they have the same rows.
+type tenantRun struct {
+	name string
+
+	mu    sync.Mutex
+	spans [families][]span // oldest first; until they are sorted
+	rows  *TenantRows      // nil: they are not
+}
+
+// sorted puts the rows in order, once. The blobs are those of any run that has the rows.
+func (t *tenantRun) sorted(b Blobs) *TenantRows {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.rows != nil {
+		return t.rows
+	}
+	t.rows = &TenantRows{name: t.name}
+	for f, spans := range t.spans {
+		if len(spans) == 0 {
+			continue
+		}
+		rows := &t.rows.Families[f]
+		if *rows = sortSpans(spans); model.Family(f) == model.Text {
+			rows.keepFirst(b)
+		}
+	}
+	t.spans = [families][]span{}
+	return t.rows
+}
+
+// take returns the rows as spans, with references that move by a number of blocks.
+func (t *tenantRun) take(blocks uint32) (out [families][]span) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for f := range out {
+		if t.rows == nil {
+			out[f] = slices.Clone(t.spans[f])
+		} else if r := &t.rows.Families[f]; len(r.Keys) > 0 {
+			out[f] = []span{{chunk: &rowChunk{keys: r.Keys, columns: r.columns}, to: int32(len(r.Keys))}}
+		}
+		for i := range out[f] {
+			out[f][i].base += blocks
+		}
+	}
+	return out
+}
+
 // FamilyRows are the rows of one family as columns, by (key, time, arrival).
 type FamilyRows struct {
 	Keys []model.Key
@@ -56,7 +106,7 @@ const (
 )
 
 // mayCombine reports whether a run is combined with the next one. It keeps the number of runs that frequent
-// queries leave logarithmic in the rows, and a row is sorted as many times.
+// queries leave logarithmic in the rows, and a row is sorted at most as many times.
 func mayCombine(older, newer *Run) bool {
 	return !older.Flushing && older.rows <= combineBelow && older.rows <= 2*newer.rows &&
 		older.blocks+newer.blocks < combineBlocksBelow
@@ -71,7 +121,7 @@ func Add(runs []*Run, r *Run) []*Run {
 	return append(slices.Clone(runs), r)
 }
 
-// combine makes one run of two neighbours. Sort does the work.
+// combine makes one run of two neighbours. Readers do the work.
 func combine(older, newer *Run) *Run {
 	return &Run{
 		Signal: older.Signal, SeqLo: older.SeqLo, SeqHi: newer.SeqHi,
@@ -80,50 +130,62 @@ func combine(older, newer *Run) *Run {
 	}
 }
 
-// Sort puts the rows in order, once.
-func (r *Run) Sort() {
+// list returns the tenants by name, with their rows in any order.
+func (r *Run) list() []*tenantRun {
 	r.once.Do(func() {
-		if r.spans == nil {
-			r.spans = make(map[tenantFamily][]span)
+		at := make(map[string]*tenantRun)
+		for of, spans := range r.spans {
+			t := at[of.tenant]
+			if t == nil {
+				t = &tenantRun{name: of.tenant}
+				at[of.tenant], r.tenants = t, append(r.tenants, t)
+			}
+			t.spans[of.family] = spans
 		}
+		slices.SortFunc(r.tenants, func(a, b *tenantRun) int { return strings.Compare(a.name, b.name) })
 		for _, o := range r.from {
 			r.adopt(o)
 		}
-		r.from = nil
-		at := make(map[string]int)
-		for of, spans := range r.spans {
-			i, ok := at[of.tenant]
-			if !ok {
-				i = len(r.tenants)
-				at[of.tenant], r.tenants = i, append(r.tenants, TenantRows{name: of.tenant})
-			}
-			rows := &r.tenants[i].Families[of.family]
-			if *rows = sortSpans(spans); of.family == model.Text {
-				rows.keepFirst(r.Blobs)
-			}
-		}
-		slices.SortFunc(r.tenants, func(a, b TenantRows) int { return strings.Compare(a.name, b.name) })
-		r.spans = nil
+		r.spans, r.from = nil, nil
 	})
+	return r.tenants
 }
 
-// adopt turns the rows of an older run into spans, one chunk per column.
+// adopt adds the rows of a newer run. It copies nothing of a tenant that only one of them has, unless that has
+// blobs whose blocks move: a flood of tenants would cost each query as much.
 func (r *Run) adopt(o *Run) {
-	o.Sort()
+	newer := o.list()
 	var base uint32
 	r.Blobs, base = r.Blobs.join(o.Blobs)
-	for i := range o.tenants {
-		t := &o.tenants[i]
-		for f := range t.Families {
-			rows := &t.Families[f]
-			if len(rows.Keys) == 0 {
-				continue
+	older, all := r.tenants, make([]*tenantRun, 0, len(r.tenants)+len(newer))
+	for len(older) > 0 || len(newer) > 0 {
+		switch order := first(older, newer); {
+		case order < 0:
+			all, older = append(all, older[0]), older[1:]
+		case order > 0 && base == 0:
+			all, newer = append(all, newer[0]), newer[1:]
+		case order > 0:
+			all, newer = append(all, &tenantRun{name: newer[0].name, spans: newer[0].take(base)}), newer[1:]
+		default:
+			both := &tenantRun{name: older[0].name, spans: older[0].take(0)}
+			for f, spans := range newer[0].take(base) {
+				both.spans[f] = append(both.spans[f], spans...)
 			}
-			of := tenantFamily{t.name, model.Family(f)}
-			c := &rowChunk{keys: rows.Keys, columns: rows.columns, base: base}
-			r.spans[of] = append(r.spans[of], span{c, 0, int32(len(rows.Keys))})
+			all, older, newer = append(all, both), older[1:], newer[1:]
 		}
 	}
+	r.tenants = all
+}
+
+// first compares the first tenants of two lists, of which one may be empty.
+func first(a, b []*tenantRun) int {
+	switch {
+	case len(b) == 0:
+		return -1
+	case len(a) == 0:
+		return 1
+	}
+	return strings.Compare(a[0].name, b[0].name)
 }
 
 func sortSpans(spans []span) (out FamilyRows) {
@@ -157,7 +219,7 @@ func sortSpans(spans []span) (out FamilyRows) {
 			out.starts[i] = c.starts[row]
 		}
 		if k := c.kind(row); k != model.KindFloat {
-			out.kinds[i], out.Values[i] = k, rebase(c.Values[row], c.base)
+			out.kinds[i], out.Values[i] = k, rebase(c.Values[row], spans[e.Span].base)
 		}
 	}
 	out.sortTies()
@@ -224,9 +286,10 @@ func permute[T any](column []T, at []int) {
 
 // Tenant returns the rows of a tenant, or nil.
 func (r *Run) Tenant(name string) *TenantRows {
-	i := sort.Search(len(r.tenants), func(i int) bool { return r.tenants[i].name >= name })
-	if i < len(r.tenants) && r.tenants[i].name == name {
-		return &r.tenants[i]
+	all := r.list()
+	i := sort.Search(len(all), func(i int) bool { return all[i].name >= name })
+	if i < len(all) && all[i].name == name {
+		return all[i].sorted(r.Blobs)
 	}
 	return nil
 }

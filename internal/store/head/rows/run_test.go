@@ -49,8 +49,10 @@ func TestRuns(t *testing.T) {
 				runs = append(runs, sealed...)
 			}
 			if n := len(runs); n > 1 && rapid.Bool().Draw(t, "combine") {
-				if rapid.Bool().Draw(t, "sorted before") {
-					runs[n-1].Sort()
+				for _, tenant := range []string{"a", "b", "c"} {
+					if rapid.Bool().Draw(t, "sorted before") {
+						runs[n-2+rapid.IntRange(0, 1).Draw(t, "which")].Tenant(tenant)
+					}
 				}
 				runs = append(runs[:n-2], combine(runs[n-2], runs[n-1]))
 			}
@@ -61,7 +63,6 @@ func TestRuns(t *testing.T) {
 		}
 		charged, got := int64(0), make(map[of]*model.SeriesRows)
 		for _, r := range runs {
-			r.Sort()
 			charged += r.Bytes
 			last := of{}
 			for s, err := range part.All(context.Background(), r.Stream()) {
@@ -100,8 +101,42 @@ func TestRuns(t *testing.T) {
 	})
 }
 
+// TestTenantsApart: to read a tenant sorts nothing of others, and copies nothing of those that only one of two
+// runs has.
+func TestTenantsApart(t *testing.T) {
+	seal := func(tenants ...string) *Run {
+		buffer := NewBuffer()
+		for i, tenant := range tenants {
+			b := &model.Batch{Tenant: tenant, Signal: model.Metrics}
+			b.AddSample(model.Key{Hi: 1}, int64(i), 1)
+			buffer.Append(uint64(i+1), b)
+		}
+		runs, _ := buffer.Seal()
+		return runs[0]
+	}
+	older, newer := seal("a", "c", "d"), seal("b", "c")
+	if older.Tenant("a") == nil || older.Tenant("b") != nil {
+		t.Fatal("not the tenants of the run")
+	}
+	both := combine(older, newer)
+	if got := len(both.Tenant("c").Families[model.Samples].Keys); got != 2 {
+		t.Errorf("%d rows of the tenant of both", got)
+	}
+	for _, c := range []struct {
+		tenant string
+		of     *Run
+		at     int
+		sorted bool
+	}{{"a", older, 0, true}, {"b", newer, 0, false}, {"c", nil, 0, true}, {"d", older, 2, false}} {
+		i := slices.IndexFunc(both.tenants, func(r *tenantRun) bool { return r.name == c.tenant })
+		if got := both.tenants[i]; got.rows != nil != c.sorted || c.of != nil && got != c.of.tenants[c.at] {
+			t.Errorf("%s: sorted %t, want %t, or not shared", c.tenant, got.rows != nil, c.sorted)
+		}
+	}
+}
+
 func drawRunBatch(t *rapid.T) *model.Batch {
-	b := &model.Batch{Tenant: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "tenant"), Signal: model.Metrics}
+	b := &model.Batch{Tenant: rapid.SampledFrom([]string{"a", "a", "b", "b", "c"}).Draw(t, "tenant"), Signal: model.Metrics}
 	blob := func(n int) []byte { return slices.Repeat([]byte{byte(rapid.Uint8().Draw(t, "byte"))}, n) }
 	size := rapid.SampledFrom([]int{0, 1, 50, 100_000, BlobBlockBytes, BlobBlockBytes + 1})
 	for range rapid.IntRange(1, 5).Draw(t, "series") {

@@ -10,25 +10,29 @@ import (
 
 // runStream is a run as a stream for merging.
 type runStream struct {
-	r      *Run
-	tenant int
-	at     [families]int // next row of each family
-	rows   model.SeriesRows
-	text   runText
-	series part.Series
+	r       *Run
+	tenants []*tenantRun  // that of the current series first
+	current *TenantRows   // its rows; nil: not sorted yet
+	at      [families]int // next row of each family
+	rows    model.SeriesRows
+	text    runText
+	series  part.Series
 }
 
-// Stream returns a walk over the run, which must be sorted.
+// Stream returns a walk over the run. It sorts the rows of a tenant when it reaches them.
 func (r *Run) Stream() part.Stream {
-	s := &runStream{r: r}
+	s := &runStream{r: r, tenants: r.list()}
 	s.series.Rows = &s.rows
 	return s
 }
 
 // Next gathers the rows of all families of the least key. Text is not copied until it is read.
 func (s *runStream) Next(context.Context) (*part.Series, error) {
-	for ; s.tenant < len(s.r.tenants); s.tenant, s.at = s.tenant+1, [families]int{} {
-		t := &s.r.tenants[s.tenant]
+	for ; len(s.tenants) > 0; s.tenants, s.current, s.at = s.tenants[1:], nil, [families]int{} {
+		if s.current == nil {
+			s.current = s.tenants[0].sorted(s.r.Blobs)
+		}
+		t := s.current
 		if !s.least(t) {
 			continue
 		}
