@@ -15,6 +15,10 @@ func (h *Head) Start() {
 			h.metrics.workErrors.Inc()
 			h.o.Logger.Error("cannot rebuild the known set; senders repeat the labels of its series", "err", err)
 		}
+		if err := h.retireEnded(ctx); err != nil && ctx.Err() == nil {
+			h.metrics.workErrors.Inc()
+			h.o.Logger.Error("cannot find the series that have ended; they leave the known set later", "err", err)
+		}
 		h.forgetIdle(ctx)
 	})
 	h.startFlushing()
@@ -123,17 +127,29 @@ func (p *pause) after(ctx context.Context, h *Head, what string, err error) bool
 // knownTick is the unit of activity in the known set.
 const knownTick = 10 * time.Minute
 
-// forgetIdle removes series without rows for IdleAfter from the known set.
+// sweepsPerTick is how often retired series leave the known set in each tick while it is nearly full. When all
+// series are replaced, there would be room for the new ones only after one or two ticks, and until then these
+// carry their labels with every batch. A sweep of 200 million series takes a few seconds of CPU.
+const sweepsPerTick = 10
+
+// forgetIdle removes series without rows for IdleAfter from the known set, and retired ones.
 func (h *Head) forgetIdle(ctx context.Context) {
-	tick := time.NewTicker(knownTick)
+	tick := time.NewTicker(knownTick / sweepsPerTick)
 	defer tick.Stop()
-	for {
+	for n := 1; ; n++ {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
-		if err := h.sweepKnown(); err != nil {
+		sweep := h.sweepKnown
+		if n%sweepsPerTick != 0 {
+			if !h.known.NearlyFull() {
+				continue
+			}
+			sweep = h.sweepRetired
+		}
+		if err := sweep(); err != nil {
 			h.metrics.workErrors.Inc()
 			h.o.Logger.Error("cannot remove idle series from the known set", "err", err)
 		}
@@ -148,6 +164,10 @@ func (h *Head) sweepKnown() error {
 	}
 	return h.known.Advance(h.idleTicks())
 }
+
+// sweepRetired removes the series that had retired before the last sweep. A batch that was told that they are
+// known has had at least a minute to arrive, and their labels stay as long as their stale marker is local.
+func (h *Head) sweepRetired() error { return h.known.SweepRetired(h.idleTicks()) }
 
 // idleTicks is the number of ticks without a row after which a series is forgotten.
 func (h *Head) idleTicks() int { return min(200, int(h.o.IdleAfter/knownTick)+1) }

@@ -90,6 +90,38 @@ func TestReplacedSeriesLeaveAfterRestart(t *testing.T) {
 	}
 }
 
+// TestEndedSeriesLeaveAfterCrash: a series whose stale marker came before a crash leaves the known set with the
+// second sweep after it, whether the marker is in a part or in the journal. One that has come back stays.
+func TestEndedSeriesLeaveAfterCrash(t *testing.T) {
+	r := newRig(t, nil)
+	stale := math.Float64frombits(model.StaleNaN)
+	flush := func() { r.must(r.head.Flush(context.Background())) }
+	r.push("a", 0, 5, r.now, 1)
+	flush()
+	r.push("a", 0, 1, r.now+1, stale)
+	r.push("a", 2, 3, r.now+1, stale)
+	flush()
+	r.push("a", 2, 3, r.now+2, 1) // in a later part
+	flush()
+	r.push("a", 1, 2, r.now+3, stale)
+	r.push("a", 4, 5, r.now+3, stale)
+	r.push("b", 0, 2, r.now+3, 1)
+	r.crash()
+	r.push("a", 4, 5, r.now+4, 1) // after the crash
+	id, _ := r.head.tenants.find("a")
+	for sweeps := range 4 {
+		for n, ended := range []bool{true, true, false, false, false} {
+			if has, want := r.head.known.Has(id, model.Metrics, series(n).Key(testSeed, model.Metrics)), !ended || sweeps < 2; has != want {
+				t.Errorf("after %d sweeps, series %d is known: %t", sweeps, n, has)
+			}
+		}
+		r.must(r.head.sweepKnown())
+	}
+	if got := r.head.ActiveSeries("b"); got != 2 {
+		t.Errorf("%d series of the other tenant", got)
+	}
+}
+
 // When not all series have room after a restart, those that were created last are known.
 func TestNewestSeriesAreRestored(t *testing.T) {
 	r := newRig(t, func(o *Options) { o.KnownBytes = 500 })
@@ -118,6 +150,39 @@ func TestFullSetKeepsStaleSeriesForOneSweep(t *testing.T) {
 			t.Errorf("after %d sweeps: %t", sweeps, has)
 		}
 		r.must(r.head.sweepKnown())
+	}
+}
+
+// TestRetiredLeaveFullSetSoon: a full set drops series that have ended with the second sweep between ticks, of
+// which a tick may be one, and not those that go on or have come back.
+func TestRetiredLeaveFullSetSoon(t *testing.T) {
+	for name, ticks := range map[string][]bool{"none": {false, false}, "first": {true, false}, "second": {false, true}} {
+		r := newRig(t, func(o *Options) { o.KnownBytes = 500 })
+		room := int(r.head.known.Cap())
+		r.push("a", 0, room, r.now, 1)
+		r.push("a", 0, 2, r.now+1, math.Float64frombits(model.StaleNaN))
+		id, _ := r.head.tenants.find("a")
+		for sweeps := range 3 {
+			if sweeps == 1 {
+				r.push("a", 1, 2, r.now+2, 1) // it is back
+			}
+			for n, want := range []bool{sweeps < 2, true, true} {
+				if has := r.head.known.Has(id, model.Metrics, series(n).Key(testSeed, model.Metrics)); has != want {
+					t.Errorf("tick %s, after %d sweeps, series %d is known: %t", name, sweeps, n, has)
+				}
+			}
+			if sweeps == 2 {
+				break
+			}
+			if ticks[sweeps] {
+				r.must(r.head.sweepKnown())
+			} else {
+				r.must(r.head.sweepRetired())
+			}
+		}
+		if got := int(r.head.known.Len()); got != room-1 {
+			t.Errorf("tick %s: %d of %d series are left", name, got, room)
+		}
 	}
 }
 

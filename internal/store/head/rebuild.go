@@ -33,9 +33,10 @@ func (h *Head) rebuildKnown(ctx context.Context) (err error) {
 	return err
 }
 
-// restoredIdle is for how many ticks the series of label parts count as idle. Which of them have ended is not
-// stored, and after all series have been replaced the ended ones fill the set. So a restored series that gets
+// restoredIdle is for how many ticks the series of label parts count as idle. The rows of many that have ended
+// are in the bucket, and after all series have been replaced these fill the set. So a restored series that gets
 // no row leaves it after half of the time, and with the second sweep when the set is nearly full.
+// retireEnded finds those that have ended lately.
 //
 // With KeepStale rows do not mark series as active, so each has all of its time.
 func (h *Head) restoredIdle() int {

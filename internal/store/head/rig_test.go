@@ -103,6 +103,7 @@ func (r *rig) open() {
 	}
 	h.RemoveLeftovers()
 	r.must(h.rebuildKnown(context.Background()))
+	r.must(h.retireEnded(context.Background()))
 }
 
 // restart closes the head properly and opens it again.

@@ -105,19 +105,24 @@ func (s *shard) add(k *Set, fp uint64, tick uint8, tenant uint16) Outcome {
 // them again. A series that keep refuses stays if it is marked meanwhile: a batch has been told that it is
 // known. What the copy leaves out, which may be a key's second slot (see drop), is no longer counted.
 func (s *shard) rebuild(k *Set, groups uint64, now uint8, keep func(tick uint8, tenant uint16) bool) error {
+	var left slotSet
+	if keep != nil {
+		left = make(slotSet, len(s.table.slots)/64+1)
+	}
 	for {
 		to, err := newTable(max(groups, minGroups))
 		if err != nil {
 			return err
 		}
-		if !s.table.copyTo(to, keep) { // too many neighbours: a larger table spreads them
+		clear(left)
+		if !s.table.copyTo(to, keep, left) { // too many neighbours: a larger table spreads them
 			freeArena(to.arena)
 			groups = groups * growPercent / 100
 			continue
 		}
 		s.mu.Lock()
-		// Few slots have been marked since the tick began, so lookups wait for a short time.
-		if keep != nil && !s.table.copyTo(to, func(tick uint8, _ uint16) bool { return tick == now }) {
+		// Only slots that were left out are looked at, so lookups wait for a short time.
+		if !s.table.copyMarked(to, left, now) {
 			s.mu.Unlock()
 			freeArena(to.arena)
 			groups = groups * growPercent / 100

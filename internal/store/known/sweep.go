@@ -15,8 +15,8 @@ func ticksAgo(now uint8, n int) uint8 { return uint8((int(now)-1-n%ticks+ticks)%
 // age returns how many ticks ago a tick was.
 func age(tick, now uint8) int { return (int(now) - int(tick) + ticks) % ticks }
 
-// Retire makes a key leave the set with the second sweep from now instead of after maxIdle ticks, unless it
-// becomes active again. The first sweep is too early: a batch that was told that the series is known may
+// Retire makes a key leave the set with the second sweep of any kind from now instead of after maxIdle ticks,
+// unless it becomes active again. The first sweep is too early: a batch that was told that the series is known may
 // still be on its way.
 func (k *Set) Retire(tenant uint16, signal model.Signal, key model.Key, maxIdle int) {
 	fp, shard := k.fingerprint(tenant, signal, key)
@@ -35,6 +35,23 @@ func (k *Set) Retire(tenant uint16, signal model.Signal, key model.Key, maxIdle 
 	}
 }
 
+// Remark makes a key that has been idle for a number of ticks idle for another number, and no other key: one
+// that has become active meanwhile stays active.
+func (k *Set) Remark(tenant uint16, signal model.Signal, key model.Key, from, to int) {
+	fp, shard := k.fingerprint(tenant, signal, key)
+	s := &k.shards[shard]
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	at := s.table.find(fp)
+	if at < 0 {
+		return
+	}
+	now := uint8(k.tick.Load())
+	if slot := atomic.LoadUint64(&s.table.slots[at]); age(uint8(slot), now) == from {
+		atomic.CompareAndSwapUint64(&s.table.slots[at], slot, slot&^0xff|uint64(ticksAgo(now, to)))
+	}
+}
+
 // Advance starts the next tick and drops the keys that have been idle for more than maxIdle ticks (at most
 // 200).
 func (k *Set) Advance(maxIdle int) error { return k.AdvanceFull(maxIdle, maxIdle) }
@@ -45,6 +62,30 @@ func (k *Set) AdvanceFull(idle, maxIdle int) error {
 	tick := uint8(k.tick.Load()%ticks) + 1
 	k.tick.Store(uint32(tick))
 	return k.sweep(tick, idle, maxIdle)
+}
+
+// SweepRetired drops the keys that Retire has marked before the last sweep, without a new tick. It takes those
+// that have been idle for nearly maxIdle ticks with them.
+func (k *Set) SweepRetired(maxIdle int) error {
+	now := uint8(k.tick.Load())
+	if err := k.sweep(now, maxIdle-1, maxIdle-1); err != nil {
+		return err
+	}
+	for i := range k.shards {
+		k.shards[i].ageRetired(now, maxIdle)
+	}
+	return nil
+}
+
+// ageRetired makes the keys that Retire has marked leave with the next sweep.
+func (s *shard) ageRetired(now uint8, maxIdle int) {
+	s.writer.Lock() // so that the table stays; lookups go on
+	defer s.writer.Unlock()
+	for i := range s.table.slots {
+		if slot := atomic.LoadUint64(&s.table.slots[i]); slot != 0 && age(uint8(slot), now) == maxIdle-1 {
+			atomic.CompareAndSwapUint64(&s.table.slots[i], slot, slot&^0xff|uint64(ticksAgo(now, maxIdle)))
+		}
+	}
 }
 
 // sweep drops the keys whose mark is more than idle ticks old, unless it is maxIdle ticks old.

@@ -2,6 +2,7 @@ package known
 
 import (
 	"fmt"
+	"iter"
 	"math/bits"
 	"sync/atomic"
 	"unsafe"
@@ -122,21 +123,52 @@ func (t *table) full() bool {
 	return t.used*100 >= int(t.groups)*slotsPerGroup*loadPercent
 }
 
-// copyTo inserts the slots that keep accepts into a table of any size, unless it has them. It returns false
-// if there is no room near a home.
-func (t *table) copyTo(to *table, keep func(tick uint8, tenant uint16) bool) bool {
+// copyTo inserts the slots that keep accepts into a table of any size, unless it has them, and notes the others
+// in left. It returns false if there is no room near a home.
+func (t *table) copyTo(to *table, keep func(tick uint8, tenant uint16) bool, left slotSet) bool {
 	for i := range t.slots {
 		s := atomic.LoadUint64(&t.slots[i])
-		if s == 0 || keep != nil && !keep(uint8(s), t.tenants[i]) {
-			continue
-		}
-		fp := t.fingerprint(i)
-		if to.find(fp) >= 0 {
-			continue
-		}
-		if !to.insert(fp, uint8(s), t.tenants[i]) {
+		switch {
+		case s == 0:
+		case keep != nil && !keep(uint8(s), t.tenants[i]):
+			left.add(i)
+		case !t.copySlot(to, i, s):
 			return false
 		}
 	}
 	return true
+}
+
+// copyMarked is copyTo for slots that were left out and have been marked since.
+func (t *table) copyMarked(to *table, left slotSet, now uint8) bool {
+	for i := range left.all() {
+		if s := atomic.LoadUint64(&t.slots[i]); uint8(s) == now && !t.copySlot(to, i, s) {
+			return false
+		}
+	}
+	return true
+}
+
+// copySlot inserts slot i, which is s, into a table that may have it.
+func (t *table) copySlot(to *table, i int, s uint64) bool {
+	fp := t.fingerprint(i)
+	return to.find(fp) >= 0 || to.insert(fp, uint8(s), t.tenants[i])
+}
+
+// slotSet is a set of slots of a table, a bit for each.
+type slotSet []uint64
+
+func (b slotSet) add(i int) { b[i/64] |= 1 << (i % 64) }
+
+// all walks the slots in order.
+func (b slotSet) all() iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for w, word := range b {
+			for ; word != 0; word &= word - 1 {
+				if !yield(64*w + bits.TrailingZeros64(word)) {
+					return
+				}
+			}
+		}
+	}
 }
