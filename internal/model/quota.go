@@ -30,8 +30,8 @@ type Quota struct {
 
 	series, samples atomic.Int64
 
-	// room is the part of held that is not charged. It is negative at no time. Most charges and returns change
-	// nothing else, so that a query over many small series takes no lock for each.
+	// room is the part of held that is not charged. It is negative at no time. Most charges and returns
+	// change nothing else, so that a query over many small series takes no lock for each.
 	room atomic.Int64
 
 	mu    sync.Mutex // for the fields below
@@ -40,7 +40,8 @@ type Quota struct {
 	// reserved is the part of held that Await has reserved. It is kept even if less is charged.
 	reserved int64
 	refused  int64 // the greatest sum that the pool has refused; 0: none
-	// age is the pool's number of the query, in the order of first charges; 0: none yet, settledAge: see Settle.
+	// age is the pool's number of the query, in the order of first charges; 0: none yet, settledAge: see
+	// Settle.
 	age int64
 	// asked is the range of all rows that the query has asked for; it counts if hasAsked is set.
 	asked    TimeRange
@@ -58,8 +59,8 @@ func (q *Quota) TakeSeries(n, labelBytes int64) error {
 	return q.TakeBytes(labelBytes)
 }
 
-// CheckSeries returns the error of [Quota.TakeSeries] if n more series would be too many, and charges nothing.
-// A source that is certain of their number calls it before it reads them.
+// CheckSeries returns the error of [Quota.TakeSeries] if n more series would be too many, and charges
+// nothing. A source that is certain of their number calls it before it reads them.
 func (q *Quota) CheckSeries(n int64) error { return q.checkSeries(q.series.Load() + n) }
 
 func (q *Quota) checkSeries(all int64) error {

@@ -255,8 +255,8 @@ func (s *countedSource) Select(ctx context.Context, req *model.Request) ([]model
 	return s.Source.Select(ctx, req)
 }
 
-// TestReadsTooMuchOnce: a query that selects too many series, or reads too many samples, is not evaluated again
-// by upstream, which would read them, too. One that holds too much is.
+// TestReadsTooMuchOnce: a query that selects too many series, or reads too many samples, is not evaluated
+// again by upstream, which would read them, too. One that holds too much is.
 func TestReadsTooMuchOnce(t *testing.T) {
 	upstream := newEngine()
 	defer upstream.Close()

@@ -127,9 +127,9 @@ func (p *pause) after(ctx context.Context, h *Head, what string, err error) bool
 // knownTick is the unit of activity in the known set.
 const knownTick = 10 * time.Minute
 
-// sweepsPerTick is how often retired series leave the known set in each tick while it is nearly full. When all
-// series are replaced, there would be room for the new ones only after one or two ticks, and until then these
-// carry their labels with every batch. A sweep of 200 million series takes a few seconds of CPU.
+// sweepsPerTick is how often retired series leave the known set in each tick while it is nearly full. When
+// all series are replaced, there would be room for the new ones only after one or two ticks, and until then
+// these carry their labels with every batch. A sweep of 200 million series takes a few seconds of CPU.
 const sweepsPerTick = 10
 
 // forgetIdle removes series without rows for IdleAfter from the known set, and retired ones.

@@ -90,8 +90,8 @@ func TestReplacedSeriesLeaveAfterRestart(t *testing.T) {
 	}
 }
 
-// TestEndedSeriesLeaveAfterCrash: a series whose stale marker came before a crash leaves the known set with the
-// second sweep after it, whether the marker is in a part or in the journal. One that has come back stays.
+// TestEndedSeriesLeaveAfterCrash: a series whose stale marker came before a crash leaves the known set with
+// the second sweep after it, whether the marker is in a part or in the journal. One that has come back stays.
 func TestEndedSeriesLeaveAfterCrash(t *testing.T) {
 	r := newRig(t, nil)
 	stale := math.Float64frombits(model.StaleNaN)
@@ -153,8 +153,8 @@ func TestFullSetKeepsStaleSeriesForOneSweep(t *testing.T) {
 	}
 }
 
-// TestRetiredLeaveFullSetSoon: a full set drops series that have ended with the second sweep between ticks, of
-// which a tick may be one, and not those that go on or have come back.
+// TestRetiredLeaveFullSetSoon: a full set drops series that have ended with the second sweep between ticks,
+// of which a tick may be one, and not those that go on or have come back.
 func TestRetiredLeaveFullSetSoon(t *testing.T) {
 	for name, ticks := range map[string][]bool{"none": {false, false}, "first": {true, false}, "second": {false, true}} {
 		r := newRig(t, func(o *Options) { o.KnownBytes = 500 })

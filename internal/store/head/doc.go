@@ -15,11 +15,11 @@
 // repeat.
 //
 // The path of a row: Apply appends it to the row buffer. A query or a flush seals the buffer into a run, in
-// which the rows of each tenant are sorted when they are first read. A flush merges the runs into one young data part, and the labels that came with them into one label
-// part. Merging sorts young parts into windows of sample time and one group of late rows. When a window has
-// closed, its parts and the labels of their keys become a block. Samples and exemplars take the same path in
-// separate columns. Values other than floats lie in blocks next to the columns and do not move until they are
-// written to a part.
+// which the rows of each tenant are sorted when they are first read. A flush merges the runs into one young
+// data part, and the labels that came with them into one label part. Merging sorts young parts into windows
+// of sample time and one group of late rows. When a window has closed, its parts and the labels of their keys
+// become a block. Samples and exemplars take the same path in separate columns. Values other than floats lie
+// in blocks next to the columns and do not move until they are written to a part.
 //
 // # New series
 //

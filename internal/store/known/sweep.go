@@ -16,8 +16,8 @@ func ticksAgo(now uint8, n int) uint8 { return uint8((int(now)-1-n%ticks+ticks)%
 func age(tick, now uint8) int { return (int(now) - int(tick) + ticks) % ticks }
 
 // Retire makes a key leave the set with the second sweep of any kind from now instead of after maxIdle ticks,
-// unless it becomes active again. The first sweep is too early: a batch that was told that the series is known may
-// still be on its way.
+// unless it becomes active again. The first sweep is too early: a batch that was told that the series is
+// known may still be on its way.
 func (k *Set) Retire(tenant uint16, signal model.Signal, key model.Key, maxIdle int) {
 	fp, shard := k.fingerprint(tenant, signal, key)
 	s := &k.shards[shard]
@@ -64,8 +64,8 @@ func (k *Set) AdvanceFull(idle, maxIdle int) error {
 	return k.sweep(tick, idle, maxIdle)
 }
 
-// SweepRetired drops the keys that Retire has marked before the last sweep, without a new tick. It takes those
-// that have been idle for nearly maxIdle ticks with them.
+// SweepRetired drops the keys that Retire has marked before the last sweep, without a new tick. It takes
+// those that have been idle for nearly maxIdle ticks with them.
 func (k *Set) SweepRetired(maxIdle int) error {
 	now := uint8(k.tick.Load())
 	if err := k.sweep(now, maxIdle-1, maxIdle-1); err != nil {

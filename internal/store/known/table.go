@@ -123,8 +123,8 @@ func (t *table) full() bool {
 	return t.used*100 >= int(t.groups)*slotsPerGroup*loadPercent
 }
 
-// copyTo inserts the slots that keep accepts into a table of any size, unless it has them, and notes the others
-// in left. It returns false if there is no room near a home.
+// copyTo inserts the slots that keep accepts into a table of any size, unless it has them, and notes the
+// others in left. It returns false if there is no room near a home.
 func (t *table) copyTo(to *table, keep func(tick uint8, tenant uint16) bool, left slotSet) bool {
 	for i := range t.slots {
 		s := atomic.LoadUint64(&t.slots[i])

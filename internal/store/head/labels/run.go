@@ -116,9 +116,9 @@ func (lb *Buffer) Add(tenant string, signal model.Signal, k model.Key, l model.L
 // Empty reports whether the buffer holds nothing.
 func (lb *Buffer) Empty() bool { return len(lb.lists) == 0 }
 
-// Run is a sealed label buffer: by (tenant, key), each key once, immutable. It holds about as many label sets as
-// arrive between two flushes; selecting from it scans those of a tenant, which are sorted when they are first
-// read.
+// Run is a sealed label buffer: by (tenant, key), each key once, immutable. It holds about as many label sets
+// as arrive between two flushes; selecting from it scans those of a tenant, which are sorted when they are
+// first read.
 type Run struct {
 	Signal   model.Signal
 	count    int   // of entries, with repeated keys

@@ -7,8 +7,8 @@ import (
 	"github.com/shaledb/shale/internal/store/head/labels"
 )
 
-// setCounts are the label sets of a tenant in the label store: those that a request selects, and the others. A
-// set that is stored twice until a merge counts twice.
+// setCounts are the label sets of a tenant in the label store: those that a request selects, and the others.
+// A set that is stored twice until a merge counts twice.
 type setCounts struct{ selected, others int64 }
 
 func (n *setCounts) add(all, selected int64) {

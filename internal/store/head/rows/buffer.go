@@ -80,9 +80,9 @@ type Buffer struct {
 
 func NewBuffer() *Buffer { return &Buffer{spans: make(map[owner][]span)} }
 
-// PeakBytes is the memory of rows while they are being sorted, which copies their columns but not their blobs.
-// It counts against the limit of buffered rows. Those that no query has read stay where they arrived until a
-// flush, and so do chunks that have such rows.
+// PeakBytes is the memory of rows while they are being sorted, which copies their columns but not their
+// blobs. It counts against the limit of buffered rows. Those that no query has read stay where they arrived
+// until a flush, and so do chunks that have such rows.
 func PeakBytes(bytes, blobBytes int64) int64 { return 2*bytes - blobBytes }
 
 // BatchPeakBytes is the most that the rows of a batch may add to PeakBytes.

@@ -11,10 +11,11 @@ import (
 	"github.com/shaledb/shale/internal/store/head/keysort"
 )
 
-// Run is a sealed row buffer: its rows by (tenant, key, family, time, arrival), in memory, immutable, shared by
-// queries until a flush has put it into a part. A run holds one signal.
+// Run is a sealed row buffer: its rows by (tenant, key, family, time, arrival), in memory, immutable, shared
+// by queries until a flush has put it into a part. A run holds one signal.
 //
-// The rows of a tenant are sorted when they are first read, so that a query takes no time for those of others.
+// The rows of a tenant are sorted when they are first read, so that a query takes no time for those of
+// others.
 type Run struct {
 	Signal       model.Signal
 	SeqLo, SeqHi uint64
@@ -151,8 +152,8 @@ func (r *Run) list() []*tenantRun {
 	return r.tenants
 }
 
-// adopt adds the rows of a newer run. It copies nothing of a tenant that only one of them has, unless that has
-// blobs whose blocks move: a flood of tenants would cost each query as much.
+// adopt adds the rows of a newer run. It copies nothing of a tenant that only one of them has, unless that
+// has blobs whose blocks move: a flood of tenants would cost each query as much.
 func (r *Run) adopt(o *Run) {
 	newer := o.list()
 	var base uint32

@@ -101,8 +101,8 @@ func TestRuns(t *testing.T) {
 	})
 }
 
-// TestTenantsApart: to read a tenant sorts nothing of others, and copies nothing of those that only one of two
-// runs has.
+// TestTenantsApart: to read a tenant sorts nothing of others, and copies nothing of those that only one of
+// two runs has.
 func TestTenantsApart(t *testing.T) {
 	seal := func(tenants ...string) *Run {
 		buffer := NewBuffer()
