@@ -13,6 +13,10 @@ func bucketRooms() []room {
 		{"bucket/*", map[string]string{
 			"bucket": "a provider or wrapper fulfils the contract",
 		}, objects},
+		{"bucket/hedge", map[string]string{
+			"bucket": "a wrapper fulfils the contract",
+			"sketch": "how long reads take is learnt in little memory",
+		}, objects},
 		{"bucket/location", map[string]string{
 			"bucket": "a prefix is the name of an object",
 		}, "a URL is text; whoever reads it must be able to do without the clients of the stores"},

@@ -13,6 +13,7 @@ func memcacheRooms() []room {
 			"memcache/meta": "calls are requests of the protocol",
 			"memcache/pipe": "a server has connections",
 			"memcache/hash": "keys are spread over servers",
+			"sketch":        "how long a server takes is learnt in little memory",
 		}, "a client of servers does not know what the values are for, so that it serves people who run nothing else of Shale"},
 		{"memcache/slab", nil, "how memcached lays out memory is arithmetic, which needs no server"},
 		{"memcache/stats", nil, "a server is asked what it knows; what that means is for those who ask"},

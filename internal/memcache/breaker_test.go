@@ -87,25 +87,3 @@ func TestBreaker(t *testing.T) {
 		}
 	}
 }
-
-func TestLatencies(t *testing.T) {
-	var l latencies
-	if _, ok := l.quantile(0.99); ok {
-		t.Error("a quantile of nothing")
-	}
-	for i := range 100 {
-		l.add(time.Duration(i+1) * time.Millisecond)
-	}
-	for share, want := range map[float64]time.Duration{0.5: 50 * time.Millisecond, 0.99: 99 * time.Millisecond} {
-		if got, ok := l.quantile(share); !ok || got < want || got > want*115/100 {
-			t.Errorf("quantile %v: %v, want %v to 15 %% more", share, got, want)
-		}
-	}
-	for range 10 * most {
-		l.add(time.Microsecond)
-	}
-	if got, _ := l.quantile(0.99); got > leastLatency {
-		t.Errorf("old times are not forgotten: %v", got)
-	}
-	l.add(time.Hour)
-}

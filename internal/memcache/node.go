@@ -9,6 +9,7 @@ import (
 
 	"github.com/shaledb/shale/internal/memcache/meta"
 	"github.com/shaledb/shale/internal/memcache/pipe"
+	"github.com/shaledb/shale/internal/sketch"
 )
 
 var (
@@ -42,8 +43,9 @@ type node struct {
 	m    *nodeMetrics
 
 	breaker breaker
-	out     bool // the breaker is not closed; guarded by its lock
-	latency latencies
+	out     bool             // the breaker is not closed; guarded by its lock
+	latency sketch.Durations // guarded by timed
+	timed   sync.Mutex
 	itemMax atomic.Int64
 	version atomic.Pointer[string]
 	// reads and writes have connections of their own: a small response is not to wait for a large value that
@@ -56,6 +58,7 @@ type node struct {
 
 func newNode(c *Client, name, addr string) *node {
 	n := &node{c: c, name: name, addr: addr, m: c.m.of(addr)}
+	n.latency = sketch.Durations{Least: 20 * time.Microsecond, Few: 20, Most: 1000}
 	n.breaker.now, n.breaker.changed = time.Now, n.changed
 	n.itemMax.Store(1 << 20) // of a server with default settings
 	n.writes = &line{n: n}
@@ -82,14 +85,19 @@ func (n *node) changed(s State) {
 }
 
 func (n *node) observe(took time.Duration) {
-	n.latency.add(took)
+	n.timed.Lock()
+	n.latency.Add(took)
+	n.timed.Unlock()
 	n.m.seconds.Observe(took.Seconds())
 }
 
 // wait returns how long a read of the server may take.
 func (n *node) wait() time.Duration {
 	most := n.c.Most()
-	if p99, ok := n.latency.quantile(0.99); ok {
+	n.timed.Lock()
+	p99, ok := n.latency.Quantile(0.99)
+	n.timed.Unlock()
+	if ok {
 		return min(most, max(patience*p99, leastPatience))
 	}
 	return most

@@ -10,6 +10,7 @@ import (
 
 	"github.com/shaledb/shale/internal/bucket"
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/sketch"
 )
 
 const (
@@ -43,17 +44,21 @@ type Bucket struct {
 
 	mu     sync.Mutex
 	budget float64
-	sizes  [bucket.SizeClasses]latencies
+	sizes  [bucket.SizeClasses]sketch.Durations
 }
 
 var _ bucket.Bucket = (*Bucket)(nil)
 
 // New wraps a bucket. With a nil registerer the metrics are not exported.
 func New(next bucket.Bucket, l Limiter, reg prometheus.Registerer) *Bucket {
-	return &Bucket{Bucket: next, limit: l, budget: 1, hedges: promauto.With(reg).NewCounterVec(prometheus.CounterOpts{
+	b := &Bucket{Bucket: next, limit: l, budget: 1, hedges: promauto.With(reg).NewCounterVec(prometheus.CounterOpts{
 		Name: "shale_bucket_hedges_total",
 		Help: "Second requests for slow reads of the bucket, by result: won, if the second response came first, or lost."},
 		[]string{"result"})}
+	for i := range b.sizes {
+		b.sizes[i] = sketch.Durations{Least: time.Millisecond, Few: 50, Most: 4000}
+	}
+	return b
 }
 
 // GetRange returns n bytes of an object from off.
@@ -67,7 +72,7 @@ func (b *Bucket) GetRange(ctx context.Context, name string, off, n int64) ([]byt
 	data, err := b.race(ctx, name, b.patience(size), get)
 	if err == nil {
 		b.mu.Lock()
-		b.sizes[size].add(time.Since(began))
+		b.sizes[size].Add(time.Since(began))
 		b.mu.Unlock()
 	}
 	return data, err
@@ -78,7 +83,7 @@ func (b *Bucket) patience(size int) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.budget = min(b.budget+budgetShare, budgetBurst)
-	d, ok := b.sizes[size].quantile(slow)
+	d, ok := b.sizes[size].Quantile(slow)
 	if !ok {
 		return 0
 	}

@@ -164,21 +164,3 @@ func TestReserve(t *testing.T) {
 		}
 	})
 }
-
-// TestQuantile: the estimate is at most a step too long.
-func TestQuantile(t *testing.T) {
-	var l latencies
-	if _, ok := l.quantile(slow); ok {
-		t.Error("a quantile of nothing")
-	}
-	for round := range 3 { // later rounds outweigh earlier ones
-		unit := time.Duration(1+9*round) * time.Millisecond
-		for i := range 20_000 {
-			l.add(time.Duration(i%1000) * unit)
-		}
-		got, ok := l.quantile(slow)
-		if want := 950 * unit; !ok || got < want*99/100 || got > want*112/100 {
-			t.Errorf("%s, %v; want %s", got, ok, want)
-		}
-	}
-}
