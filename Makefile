@@ -10,6 +10,9 @@ TAGS     := invariants
 DURATION ?= 60s
 FUZZTIME ?= 5m
 
+# make vet looks at all packages. go test would vet each test once more, and again with the race detector.
+export GOFLAGS := $(filter-out -vet=off,$(shell go env GOFLAGS)) -vet=off
+
 .DEFAULT_GOAL := help
 .PHONY: help build run check format vet staticcheck unit test tools race kafka oracle oracle-carbon oracle-graphite oracle-logql oracle-victorialogs damage e2e stores tiers torture fuzz bench bench-memory bench-micro bench-report clean
 
@@ -38,9 +41,13 @@ staticcheck:
 unit:
 	go test -short -tags '$(TAGS)' ./...
 
-# Tests with Kafka, object stores and other servers mostly wait, so they run next to those that compute.
-test: tools check ## Run everything that CI runs, in some 30 minutes on 2 cores.
-	@.ci/lanes 'oracle damage race' 'kafka stores' e2e
+# Installing mostly waits for the network, and tests with Kafka, object stores and other servers mostly wait, so they run
+# next to what computes. The lanes all run bin/test/shale: then it is linked once.
+test: ## Run everything that CI runs, in some 30 minutes on 2 cores.
+	@.ci/tools compiler
+	@.ci/lanes tools 'format vet staticcheck'
+	@go build -o bin/test/shale ./cmd/shale
+	@.ci/lanes 'unit oracle damage race' 'kafka stores' e2e
 
 tools: # Install the programs that the tests need, if possible.
 	@.ci/tools
@@ -99,6 +106,7 @@ tiers: ## Ask all queries, and live through worlds, with every pair of cache tie
 	done
 
 torture: tools ## Run long tests, long kills and long fuzzing (FUZZTIME for each target); outside CI.
+	go vet -tags '$(TAGS),torture' ./...
 	go test -count=1 -timeout 4h -tags '$(TAGS),torture' ./...
 	go test -count=1 -timeout 1h -tags '$(TAGS)' ./internal/app -run 'TestResults$$' -result-worlds 300
 	$(MAKE) kafka

@@ -95,12 +95,7 @@ func TestDoorClients(t *testing.T) {
 	}
 
 	t.Run("OpenTelemetry", func(t *testing.T) {
-		program := filepath.Join(t.TempDir(), "otel")
-		build := exec.Command("go", "build", "-o", program, ".")
-		build.Dir = otelModule
-		if out, err := build.CombinedOutput(); err != nil {
-			t.Fatalf("building: %v\n%s", err, out)
-		}
+		program := goBuild(t, otelModule, ".")
 		for i, c := range writers {
 			headers := "X-Scope-OrgID=" + c.tenant
 			if c.token != "" {

@@ -87,12 +87,7 @@ func TestFates(t *testing.T) {
 		file := writeFile(t, filepath.Join(dir, p.name+".yml"), conf)
 		start(t, dir, p.name, p.program, "--config.file="+file, "--storage.tsdb.path="+filepath.Join(dir, p.name), "--web.listen-address="+freeAddr(t), "--storage.remote.flush-deadline=1s")
 	}
-	program := filepath.Join(dir, "otel")
-	build := exec.Command("go", "build", "-o", program, ".")
-	build.Dir = otelModule
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("building: %v\n%s", err, out)
-	}
+	program := goBuild(t, otelModule, ".")
 	promtail := newPromtail(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()

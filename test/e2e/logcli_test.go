@@ -9,7 +9,6 @@ import (
 	"flag"
 	"fmt"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -29,13 +28,7 @@ const logcliModule = "../logcli"
 // newPromtail builds the program that ships lines with Promtail's client.
 func newPromtail(t *testing.T) string {
 	t.Helper()
-	program := filepath.Join(t.TempDir(), "promtail")
-	build := exec.Command("go", "build", "-o", program, "./promtail")
-	build.Dir = logcliModule
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("building: %v\n%s", err, out)
-	}
-	return program
+	return goBuild(t, logcliModule, "./promtail")
 }
 
 // logcli is Loki's client.

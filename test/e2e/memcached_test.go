@@ -24,12 +24,7 @@ func TestMemcachedClients(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	golang := filepath.Join(dir, "gomemcache")
-	build := exec.Command("go", "build", "-o", golang, ".")
-	build.Dir = sessions
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("building the Go client: %v\n%s", err, out)
-	}
+	golang := goBuild(t, sessions, ".")
 	shale := shaleBinary(t)
 	for _, name := range []string{"first", "second"} {
 		p := start(t, dir, name, shale, "memcached", "serve", "-p", "0", "--metrics", "", "--ssd", filepath.Join(dir, "cache")+":64MiB")

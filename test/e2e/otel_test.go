@@ -10,7 +10,6 @@ import (
 	"maps"
 	"math"
 	"os/exec"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -36,12 +35,7 @@ func TestOpenTelemetry(t *testing.T) {
 	if *serverKind != "shale" {
 		t.Skip("it is about OTLP")
 	}
-	program := filepath.Join(t.TempDir(), "otel")
-	build := exec.Command("go", "build", "-o", program, ".")
-	build.Dir = otelModule
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("building: %v\n%s", err, out)
-	}
+	program := goBuild(t, otelModule, ".")
 	base := *logsURL
 	if base == "" {
 		s := newServer(t, t.TempDir())

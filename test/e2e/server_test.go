@@ -3,9 +3,11 @@
 package e2e
 
 import (
+	"fmt"
 	"net"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
 )
 
@@ -35,7 +37,7 @@ func newServer(t *testing.T, dir string) *server {
 		s.readyPath = "/ready"
 		s.args = []string{"serve", "--data-dir", data, "--http-listen", s.httpAddr, "--graphite-listen", s.graphiteAddr, "--graphite-pickle-listen", s.pickleAddr, "--memory", "512MiB"}
 		if *slowSync {
-			s.serving = goBuild(t, "bench/slow")
+			s.serving = goBuild(t, "../..", "./bench/slow")
 			s.args = append(s.args, "--sync-delay", "5ms")
 		}
 	case "victoria-metrics":
@@ -76,15 +78,35 @@ func shaleBinary(t *testing.T) string {
 		}
 		return path
 	}
-	return goBuild(t, "cmd/shale")
+	return goBuild(t, "../..", "./cmd/shale")
 }
 
-// goBuild builds a program of this module and returns its path.
-func goBuild(t *testing.T, program string) string {
+// builds are the programs that tests of this process have built, by folder and package: most need the same.
+var builds sync.Map
+
+// goBuild builds a program of the module in a folder once, in bin/test, and returns its path. It is linked
+// again only if something has changed since an earlier process, such as the tests with Kafka, has built it.
+func goBuild(t *testing.T, module, program string) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), filepath.Base(program))
-	if out, err := exec.Command("go", "build", "-o", path, "github.com/shaledb/shale/"+program).CombinedOutput(); err != nil {
-		t.Fatalf("building %s: %v\n%s", program, err, out)
+	name := filepath.Base(program)
+	if program == "." {
+		name = filepath.Base(module) + "-client"
+	}
+	once, _ := builds.LoadOrStore([2]string{module, program}, sync.OnceValues(func() (string, error) {
+		path, err := filepath.Abs(filepath.Join("../../bin/test", name))
+		if err != nil {
+			return "", err
+		}
+		cmd := exec.Command("go", "build", "-o", path, program)
+		cmd.Dir = module
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return "", fmt.Errorf("building %s: %w\n%s", name, err, out)
+		}
+		return path, nil
+	}))
+	path, err := once.(func() (string, error))()
+	if err != nil {
+		t.Fatal(err)
 	}
 	return path
 }
