@@ -15,6 +15,7 @@ import (
 	"github.com/shaledb/shale/internal/app/disk"
 	bucketfs "github.com/shaledb/shale/internal/bucket/fs"
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/racetest"
 	"github.com/shaledb/shale/internal/read/readtest"
 	"github.com/shaledb/shale/internal/write"
 )
@@ -43,6 +44,7 @@ func TestSlowMeasurement(t *testing.T) {
 // kills the engine, and starts it again, several times. The folder never exceeds its bound, nor does it
 // while a start replays the journal. All that was acknowledged can be read.
 func TestDiskBound(t *testing.T) {
+	racetest.SkipSerial(t) // TestFullDisk watches a folder, too
 	const limit = 24 << 20
 	mem := vfs.NewCrashableMem()
 	must(t, mem.MkdirAll("/data", 0o755))

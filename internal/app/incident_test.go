@@ -331,7 +331,7 @@ func TestIncidentIsRefused(t *testing.T) {
 		}
 		hourly := bill.New(bill.Options{Limits: bill.Limits{TenantRequests: 50_000, Prices: prices}})
 		p := newRegion(s3Partition)
-		c := crowd{b: buckets.Scheduled(p, "s3", usualRequests(), nil), span: 40 * time.Second, lanes: 4 * lanesOfQuery, account: hourly.Open([]string{"greedy"})}
+		c := crowd{b: buckets.Scheduled(p, "s3", usualRequests(), nil), span: 25 * time.Second, lanes: 4 * lanesOfQuery, account: hourly.Open([]string{"greedy"})}
 		c.run(t.Context())
 		if c.broke == nil || c.reads > 51_000 || c.failed > 0 {
 			t.Errorf("the greedy tenant made %d reads, and was refused by %v; %d reads of dashboards failed", c.reads, c.broke, c.failed)

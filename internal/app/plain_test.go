@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/racetest"
 	"github.com/shaledb/shale/internal/read/graphite/policy"
 	"github.com/shaledb/shale/internal/store/catalog"
 	"github.com/shaledb/shale/internal/store/compact"
@@ -58,6 +59,7 @@ func (s *setup) versions(t *testing.T) (records int, format uint32) {
 // TestPlain: below journal-version 4, a block of many names of Graphite is one that programs of before read,
 // and there are no rollups, for which expired points wait. A process of version 4 makes both.
 func TestPlain(t *testing.T) {
+	racetest.SkipSerial(t)
 	for plain, want := range map[bool]struct {
 		records, rollups int
 		format           uint32

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/racetest"
 	"github.com/shaledb/shale/internal/read/graphite/graphitetest"
 	"github.com/shaledb/shale/internal/read/graphite/policy"
 )
@@ -15,6 +16,7 @@ import (
 // TestTargetsOverRollups: each target whose response of graphite-web is recorded gives the same over rollups
 // as over the points that they were made of, by several methods.
 func TestTargetsOverRollups(t *testing.T) {
+	racetest.SkipSerial(t) // TestRollups and TestRendersDuringCompaction render, too
 	schemas := "[all]\npattern = .*\nretentions = 60s:1d,5m:5y\n"
 	methods := ""
 	for pattern, method := range map[string]string{"^counter": "sum", "^weights": "max", "^a[.]": "min", "^disk": "last"} {

@@ -100,6 +100,24 @@ func values(list series.List) string {
 
 func (s *setup) compact(t *testing.T) { t.Helper(); must(t, s.Compact(context.Background())) }
 
+// pushMinutes pushes a sample of a name for each of some minutes, in one request, at the end of the last one.
+func (s *setup) pushMinutes(t *testing.T, name string, begin, from, to int64, value func(minute int64) float64) {
+	t.Helper()
+	b := s.Path().Batch("a", model.Metrics)
+	defer s.Path().Recycle(b)
+	l := model.LabelsOf("__name__", name)
+	b.Source = oneSeries(l)
+	for i := from; i < to; i++ {
+		s.now = begin + i*int64(time.Minute)
+		b.Samples.Append(s.now, math.Float64bits(value(i)), 0)
+	}
+	b.EndSeries(l.Key(s.Path().Seed(), model.Metrics))
+	res, err := s.Path().Push(context.Background(), b)
+	if must(t, err); len(res.Rejected) > 0 {
+		t.Fatal(res.Rejected)
+	}
+}
+
 // TestRollupsByDefault: rollups are made if a schema has several archives. Otherwise no block is read for
 // them.
 func TestRollupsByDefault(t *testing.T) {
@@ -121,10 +139,9 @@ func TestRollupsAreRead(t *testing.T) {
 	p := policiesOf(t, someSchemas, someAggregations)
 	s := newSetup(t, func(o *EngineOptions) { o.Rollups = func() *policy.Policies { return p } })
 	begin := s.now / int64(day) * int64(day)
-	for i := range int64(3 * 1440) {
-		s.now = begin + i*int64(time.Minute)
+	for i := int64(0); i < 3*1440; i += 60 {
 		for _, name := range []string{"fine.a", "fine.sum", "coarse.max", "odd.last", "single.a"} {
-			must(t, s.push("a", model.LabelsOf("__name__", name), begin+i*int64(time.Minute), float64(i*i)/7))
+			s.pushMinutes(t, name, begin, i, i+60, func(i int64) float64 { return float64(i*i) / 7 })
 		}
 	}
 	must(t, s.Ship())
