@@ -42,8 +42,9 @@ import (
 var settledSeed = flag.Uint64("settled-seed", 0, "the one world of TestSettledResults to try; 0: some")
 
 // TestSettledResults is TestResults for a process with the role query. Rows come to other processes, also
-// late ones. These ship them, die, and take partitions over; others merge and delete. The process learns of
-// that when it reads the catalogue, at times late. Each answer with kept results must be as without.
+// late ones. These ship them, die, and take partitions over, some without the records that an operator has
+// given up; others merge and delete. The process learns of that when it reads the catalogue, at times late.
+// Each answer with kept results must be as without, also in what it says of losses.
 func TestSettledResults(t *testing.T) {
 	seeds := []uint64{*settledSeed}
 	if *settledSeed == 0 {
@@ -52,17 +53,17 @@ func TestSettledResults(t *testing.T) {
 			seeds = append(seeds, rand.Uint64())
 		}
 	}
-	hits, asked := 0.0, 0
+	hits, asked, lost := 0.0, 0, 0
 	for _, seed := range seeds {
 		w := &rolesWorld{}
 		w.r, w.now = rand.New(rand.NewPCG(seed, 0)), worldBegin
 		err := w.live()
-		hits, asked = hits+w.hits, asked+w.asked
+		hits, asked, lost = hits+w.hits, asked+w.asked, lost+w.lost
 		if err != nil {
 			t.Fatalf("%v\nagain: go test ./internal/app -run TestSettledResults -settled-seed %d", err, seed)
 		}
 	}
-	t.Logf("%v kept extents were used in %d queries", hits, asked)
+	t.Logf("%v kept extents were used in %d queries, and records were lost %d times", hits, asked, lost)
 	if *settledSeed == 0 && hits < float64(asked) {
 		t.Errorf("%v extents were taken from kept results in %d queries: expected more of them", hits, asked)
 	}
@@ -77,6 +78,7 @@ type rolesWorld struct {
 
 	holders []*resultHolder
 	deleted int
+	lost    int // how often an operator gave records up
 }
 
 // resultHolder is a partition in an ingester.
@@ -333,8 +335,36 @@ func (w *rolesWorld) happen() error {
 		return compactElsewhere(w.e)
 	case 13, 14:
 		return w.delete(ctx)
+	case 15:
+		return w.lose(ctx, h)
 	}
 	return nil
+}
+
+// lose ends the process of a partition, and Kafka has no more what the bucket has not. An operator gives that
+// up, and the next process goes on after it.
+func (w *rolesWorld) lose(ctx context.Context, h *resultHolder) error {
+	other, err := catalog.Open(ctx, w.bucket, catalog.Options{Now: w.o.Now, Filters: lineFilter})
+	if err != nil {
+		return err
+	}
+	at, end := other.Progress(h.node, 1), uint64(len(h.log))
+	if at.To == end {
+		return nil
+	}
+	w.lost++
+	_, err = other.Ship(ctx, catalog.Ship{
+		Covered: []catalog.Coverage{{Node: h.node, Epoch: 1, From: at.To + 1, To: end}},
+		Skipped: []catalog.Skip{{Node: h.node, Epoch: 1, From: at.To + 1, To: end, Why: "Kafka deleted the records before they were in the bucket"}},
+	}, nil)
+	if err != nil {
+		return err
+	}
+	old := h.head
+	if err := h.take(); err != nil {
+		return err
+	}
+	return old.Close()
 }
 
 // delete hides rows of a label, as another process with the role query does.
