@@ -12,10 +12,10 @@ import (
 )
 
 // newWaiting returns a store whose points of 6 days have all expired long ago, and have no rollups yet.
-func newWaiting(t *testing.T, p **policy.Policies) *rolled {
+func newWaiting(t *testing.T, p **policy.Policies, plain bool) *rolled {
 	s := newSetup(t, func(o *EngineOptions) {
 		o.Rollups = func() *policy.Policies { return *p }
-		o.Retention = keeping(4 * day)
+		o.Retention, o.Plain = keeping(4*day), plain
 	})
 	begin := s.now / int64(day) * int64(day)
 	give := func(at int64) {
@@ -49,7 +49,7 @@ func (w *rolled) want(when string, blocks, rollups int) {
 func TestRunsThatAreCut(t *testing.T) {
 	p := policiesOf(t, someSchemas, someAggregations)
 	for _, full := range []bool{false, true} {
-		w := newWaiting(t, &p)
+		w := newWaiting(t, &p, false)
 		o := compact.Options{
 			Catalog: w.catalog, Bucket: w.o.Bucket, FS: w.o.FS, Dir: "/data/other", Seed: w.Path().Seed(),
 			Retention: w.rules, Rollups: w.rollups, MaxMerges: 2, Now: func() int64 { return w.now },
@@ -89,7 +89,7 @@ func TestRunsThatAreCut(t *testing.T) {
 func TestEmptiedSchemas(t *testing.T) {
 	full, empty := policiesOf(t, someSchemas, someAggregations), policiesOf(t, "", "")
 	p := full
-	w := newWaiting(t, &p)
+	w := newWaiting(t, &p, false)
 	w.want("before any run", 7, 0)
 	p = empty
 	w.want("without schemas", 7, 0)
@@ -109,11 +109,32 @@ func TestEmptiedSchemas(t *testing.T) {
 	must(t, w.Close())
 }
 
+// TestPlainSchemas: below journal-version 4, points wait for the rollups of a later version as long as
+// schemas have some, and then for a week.
+func TestPlainSchemas(t *testing.T) {
+	p := policiesOf(t, someSchemas, someAggregations)
+	w := newWaiting(t, &p, true)
+	for range 3 {
+		w.compact(t)
+		w.want("with schemas", 7, 0)
+		w.now += int64(8 * day)
+	}
+	p = policiesOf(t, "", "")
+	w.compact(t)
+	w.want("without schemas", 7, 0)
+	w.now += int64(8 * day)
+	must(t, w.push("a", model.LabelsOf("__name__", "coarse.last"), w.now, 1))
+	must(t, w.Ship())
+	w.compact(t)
+	w.want("without schemas for a week", 1, 0)
+	must(t, w.Close())
+}
+
 // TestNoRollupsNoWaiting: without schemas of several archives, points expire at their time, before any run,
 // and a query by tags does not show series whose points have expired.
 func TestNoRollupsNoWaiting(t *testing.T) {
 	p := policiesOf(t, "[a]\npattern = .*\nretentions = 60s:3y\n", "")
-	w := newWaiting(t, &p)
+	w := newWaiting(t, &p, false)
 	must(t, w.push("a", model.LabelsOf("__name__", "old", "dc", "x"), w.now-int64(39*day), 1))
 	must(t, w.push("a", model.LabelsOf("__name__", "new", "dc", "x"), w.now, 1))
 	now := w.now / int64(time.Second)

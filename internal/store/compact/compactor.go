@@ -156,7 +156,7 @@ func (c *Compactor) RunOnce(ctx context.Context) (Result, error) {
 			errs = append(errs, err)
 		}
 	}
-	if c.whole && !c.o.Plain && ctx.Err() == nil && res.Merges < c.o.MaxMerges {
+	if c.whole && ctx.Err() == nil && res.Merges < c.o.MaxMerges {
 		c.noteWhole(began)
 	}
 	err := errors.Join(errs...)

@@ -99,10 +99,11 @@ func (c *Compactor) keepsRows() bool {
 	return c.waiting.counts(rules, &s, c.o.Now())
 }
 
-// noteWhole notes which blocks a whole run has seen.
+// noteWhole notes which blocks a whole run has seen. A plain compactor makes no rollups, so by rules that
+// make some its runs give no block its chance.
 func (c *Compactor) noteWhole(began int64) {
 	rules := c.rollups()
-	if rules == nil {
+	if rules == nil || c.o.Plain && rules.Makes {
 		return
 	}
 	s := c.o.Catalog.State()
