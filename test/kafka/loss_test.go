@@ -8,12 +8,14 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/shaledb/shale/internal/journal/kafka"
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/store/catalog"
 )
 
 // A power cut takes the end of a partition, and new records take its offsets while no one reads. A reader
@@ -152,17 +154,37 @@ func testOverwritten(t *testing.T, broker *Broker) {
 	})
 	_, body := ingester.get("/ready")
 	t.Log(body)
-	accept := func(code int, says, lost string) {
+	accept := func(code int, says, lost string, more ...string) {
 		t.Helper()
-		out, messages, got := shale(t, buildShale(t), append([]string{"kafka", "accept-loss", lost}, c.flags...)...)
+		out, messages, got := shale(t, buildShale(t), append(append([]string{"kafka", "accept-loss", lost}, c.flags...), more...)...)
 		if got != code || !strings.Contains(out+messages, says) {
 			t.Fatalf("accept-loss %s: exit code %d and %q, expected %d and %q", lost, got, out+messages, code, says)
 		}
 	}
 	accept(1, fmt.Sprintf("give up these, 0:%d-%d", kept, shipped-1), fmt.Sprintf("0:%d", shipped))
-	accept(0, "are given up", fmt.Sprintf("0:%d-%d", kept, shipped-1))
+	lost := fmt.Sprintf("0:%d-%d", kept, shipped-1)
+	accept(1, "needs journal-version 3", lost, "--journal-version", "2", "--dry-run")
+	recorded := records(t, c.bucket)
+	accept(0, "would be given up", lost, "--dry-run")
+	if now := records(t, c.bucket); !slices.Equal(now, recorded) {
+		t.Errorf("--dry-run left the records %q in the bucket, before it %q", now, recorded)
+	}
+	accept(0, "are given up", lost)
 	ingester.waitFor("the way on", func(status int, _ string) bool { return status == http.StatusOK })
 	gateway.stop()
 	ingester.stop()
 	compareWithServer(t, c.bucket, begin, 3, series)
+}
+
+// records returns the commit records in a bucket that is a folder.
+func records(t *testing.T, bucket string) (names []string) {
+	t.Helper()
+	found, err := os.ReadDir(filepath.Join(bucket, filepath.FromSlash(catalog.RecordPrefix)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range found {
+		names = append(names, f.Name())
+	}
+	return names
 }

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -336,7 +337,11 @@ func testAcceptLoss(t *testing.T, broker *Broker) {
 	accept(1, fmt.Sprintf("give up these, 0:%d-%d", shipped, end-1), fmt.Sprintf("0:%d-%d", shipped, shipped))
 	accept(1, "there is no record", fmt.Sprintf("0:%d-%d", shipped, end))
 	accept(2, "has 1 partitions", fmt.Sprintf("1:%d-%d", shipped, end-1))
+	recorded := records(t, c.bucket)
 	accept(0, "would be given up", fmt.Sprintf("0:%d-%d", shipped, end-1), "--dry-run")
+	if now := records(t, c.bucket); !slices.Equal(now, recorded) {
+		t.Errorf("--dry-run left the records %q in the bucket, before it %q", now, recorded)
+	}
 	accept(0, "are given up", fmt.Sprintf("0:%d-%d", shipped, end-1))
 	ingester.waitFor("the way on", func(status int, _ string) bool { return status == http.StatusOK })
 

@@ -127,7 +127,7 @@ func (c *AcceptLoss) Run(ctx context.Context, k *kong.Context, environ []string,
 		at.Leaders = 0
 	}
 	if taken, err := l.overwritten(ctx, p, e, &at, has[l.Partition]); err != nil || taken {
-		if err == nil && !c.DryRun {
+		if err == nil {
 			err = topics.NeedVersion(p.version, topics.VersionLeaders, "to give up records that have taken the offsets of others")
 		}
 		if err == nil && !c.DryRun {
