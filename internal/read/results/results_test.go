@@ -69,14 +69,14 @@ func (r *rig) evaluate(l *Leaf, s Steps, query uint64) string {
 	for i := range run.Pieces {
 		p := &run.Pieces[i]
 		if p.Value != nil {
-			if want := fmt.Sprint(floorDiv(run.grid.first+int64(p.From), run.grid.size)); p.Value != want {
-				return fmt.Sprintf("value %v, should be %s", p.Value, want)
+			if want := fmt.Sprint(run.grid.first + int64(p.From-p.At)); p.Value != want {
+				return fmt.Sprintf("value from step %v on, should be %s", p.Value, want)
 			}
 			all = append(all, fmt.Sprintf("+%d-%d@%d", p.From, p.To, p.At))
 			continue
 		}
 		all = append(all, fmt.Sprintf("%d-%d", p.From, p.To))
-		run.Keep(p, func(from, _ int) (any, int64) { return fmt.Sprint((run.grid.first + int64(from)) / run.grid.size), 100 })
+		run.Keep(p, func(from, _ int) (any, int64) { return fmt.Sprint(run.grid.first + int64(from)), 100 })
 	}
 	return strings.Join(all, " ")
 }
@@ -96,11 +96,17 @@ func push(tenant string, times ...int64) *model.Batch {
 	return b
 }
 
-// TestPieces: whole closed extents are kept, whatever range asks, and parts of them are used.
+// TestPieces: closed extents are kept, whatever range asks, and parts of them are used. The first one of a
+// range is kept without its first steps, until a range begins before it.
 func TestPieces(t *testing.T) {
 	r := newRig(Limits{})
 	r.check(t, steps(3, 40), "0-40")
-	r.check(t, steps(3, 40), "0-7 +7-17@0 +17-27@0 +27-37@0 37-40")
+	r.check(t, steps(3, 40), "+0-7@0 +7-17@0 +17-27@0 +27-37@0 37-40")
+	r.check(t, steps(5, 40), "+0-5@2 +5-15@0 +15-25@0 +25-35@0 35-40")
+	r.check(t, steps(2, 40), "0-8 +8-18@0 +18-28@0 +28-38@0 38-40")
+	r.check(t, steps(3, 20), "+0-7@1 +7-17@0 +17-20@0")
+	r.check(t, steps(0, 20), "0-10 +10-20@0")
+	r.check(t, steps(3, 20), "+0-7@3 +7-17@0 +17-20@0")
 	r.check(t, steps(15, 20), "+0-5@5 +5-15@0 +15-20@0")
 	r.check(t, Steps{Start: begin + 20*minute + 1, Step: minute, Count: 20}, "0-20") // on another grid
 	r.check(t, Steps{Start: begin, Step: 2 * minute, Count: 20}, "0-20")
@@ -113,11 +119,11 @@ func TestPieces(t *testing.T) {
 		r.check(t, s, "whole")
 	}
 	before := steps(-25, 20)
-	if got := r.evaluate(leaf("a"), before, 7) + ", " + r.evaluate(leaf("a"), before, 7); got != "0-20, 0-5 +5-15@0 15-20" {
+	if got := r.evaluate(leaf("a"), before, 7) + ", " + r.evaluate(leaf("a"), before, 7); got != "0-20, +0-5@0 +5-15@0 15-20" {
 		t.Error(got)
 	}
-	if n := testutil.ToFloat64(r.metrics.ownHits); n != 1 {
-		t.Errorf("%v hits of the same query, should be 1", n)
+	if n := testutil.ToFloat64(r.metrics.ownHits); n != 2 {
+		t.Errorf("%v hits of the same query, should be 2", n)
 	}
 }
 
@@ -180,7 +186,7 @@ func TestMoved(t *testing.T) {
 	r := newRig(Limits{})
 	run := r.Open(context.Background(), leaf("a"), steps(0, 40), 1)
 	r.changes.Applied(push("a", 13))
-	run.Keep(&run.Pieces[0], func(from, _ int) (any, int64) { return fmt.Sprint((run.grid.first + int64(from)) / run.grid.size), 100 })
+	run.Keep(&run.Pieces[0], func(from, _ int) (any, int64) { return fmt.Sprint(run.grid.first + int64(from)), 100 })
 	r.check(t, steps(0, 40), "+0-10@0 10-20 +20-30@0 +30-40@0")
 }
 

@@ -15,6 +15,7 @@ type key struct {
 // begins again. Values of a query that is never repeated leave before others that are used.
 type entry struct {
 	key
+	at     int // the first step of the extent that the value has
 	value  any
 	bytes  int64
 	seen   uint64 // the last change that the value has

@@ -83,8 +83,8 @@ type Run struct {
 // none, so that what they read in common is read once.
 type Piece struct {
 	From, To int // steps of the run: [From, To)
-	// Value is the kept value of an extent, and At the step of the extent that From is. Nil: the steps must
-	// be evaluated.
+	// Value is the kept value of an extent, and At the step of the value that From is. Nil: the steps must be
+	// evaluated.
 	Value any
 	At    int
 
@@ -95,6 +95,7 @@ type Piece struct {
 type candidate struct {
 	extent int64
 	hidden int
+	at     int // the first step of the extent that the run has
 }
 
 // Open begins an evaluation of a leaf. It returns nil if nothing can be kept of it: at one instant, or while
@@ -180,6 +181,7 @@ func (r *Run) look(p *Piece, closed int64, horizons []int64) {
 		case !certain || e.hidden != hidden:
 			t.metrics.stale[staleRetention].Inc()
 			t.store.drop(e)
+		case e.at > p.At: // a later run began in the extent
 		default:
 			if e.query == r.query {
 				t.metrics.ownHits.Inc()
@@ -187,13 +189,14 @@ func (r *Run) look(p *Piece, closed int64, horizons []int64) {
 				t.metrics.hits.Inc()
 			}
 			e.used = true
-			p.Value = e.value
+			p.Value, p.At = e.value, p.At-e.at
 			return
 		}
 	}
 	t.metrics.misses.Inc()
-	if certain && p.At == 0 && int64(p.To-p.From) == r.grid.size {
-		p.keep = []candidate{{extent, hidden}}
+	// Where the first extent is kept without its first steps, a range that slides finds it.
+	if certain && int64(p.At+p.To-p.From) == r.grid.size {
+		p.keep = []candidate{{extent, hidden, p.At}}
 	}
 }
 
@@ -228,8 +231,8 @@ func (r *Run) Keep(p *Piece, cut func(from, to int) (value any, bytes int64)) {
 			continue
 		}
 		from := int(x.extent*r.grid.size - r.grid.first)
-		value, bytes := cut(from, from+int(r.grid.size))
-		e := &entry{key: key{r.name, x.extent}, value: value, bytes: bytes, seen: r.seen, hidden: hidden, query: r.query}
+		value, bytes := cut(from+x.at, from+int(r.grid.size))
+		e := &entry{key: key{r.name, x.extent}, at: x.at, value: value, bytes: bytes, seen: r.seen, hidden: hidden, query: r.query}
 		if !t.store.put(e, tenantsOf(r.leaf)) {
 			t.metrics.refused[refusedLarge].Inc()
 			r.Refuse()

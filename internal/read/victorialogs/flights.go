@@ -14,8 +14,12 @@ import (
 )
 
 const (
-	// flightWait is how long requests wait for one over the same cells that is on its way.
-	flightWait = 500 * time.Millisecond
+	// flightWait is how long requests wait for one over the same cells that is on its way. Where several went
+	// together in the last companyAge, the first one waits for others for companyWait.
+	flightWait  = 500 * time.Millisecond
+	companyWait = 20 * time.Millisecond
+	companyAge  = time.Minute
+	mostCompany = 1000
 	// flightBytes bounds the rows that several requests have in common. After a response with more of them,
 	// each is sent alone for flightPause.
 	flightBytes = 16 << 20
@@ -31,12 +35,15 @@ type flights struct {
 	joined func()
 	most   int           // bytes
 	wait   time.Duration // for the one before
+	linger time.Duration // for others, where some are expected
 	runs   sync.WaitGroup
 
-	mu    sync.Mutex
-	of    map[string]*flight // the newest of its cells
-	bytes int
-	until time.Time // until when each goes alone
+	mu sync.Mutex
+	of map[string]*flight // the newest of its cells
+	// company is when requests over some cells went together.
+	company map[string]time.Time
+	bytes   int
+	until   time.Time // until when each goes alone
 }
 
 // flight is a request that some have in common. What it has is set when ready is closed.
@@ -45,6 +52,7 @@ type flight struct {
 	before <-chan struct{}
 	ready  chan struct{}
 	ended  chan struct{} // closed when the next one may begin
+	gone   chan struct{} // closed if all have given up before it began
 
 	filters []string // of streams
 	sized   bool
@@ -137,13 +145,13 @@ func (k *flights) join(ctx context.Context, cells string, d *directory, text fun
 	}
 	f := k.of[cells]
 	switch {
+	case f == nil && time.Since(k.company[cells]) < companyAge:
+		f = k.gatherLocked(ctx, cells, nil, d.account, kind, text)
 	case f == nil:
 		f = &flight{cells: cells, ready: make(chan struct{}), ended: make(chan struct{}), begun: true, alone: true}
 		close(f.ready)
 	case f.begun:
-		f = &flight{cells: cells, before: f.ended, ready: make(chan struct{}), ended: make(chan struct{})}
-		apart := context.WithoutCancel(ctx) // others are not to end with this one
-		k.runs.Go(func() { k.run(apart, f, d.account, kind, text) })
+		f = k.gatherLocked(ctx, cells, f.ended, d.account, kind, text)
 	}
 	if k.of == nil {
 		k.of = map[string]*flight{}
@@ -161,6 +169,18 @@ func (k *flights) join(ctx context.Context, cells string, d *directory, text fun
 	return f
 }
 
+// gatherLocked begins a flight that goes after another one, or soon.
+func (k *flights) gatherLocked(ctx context.Context, cells string, before <-chan struct{}, a access, kind string, text func(f *flight) string) *flight {
+	f := &flight{cells: cells, before: before, gone: make(chan struct{}), ready: make(chan struct{}), ended: make(chan struct{})}
+	wait := k.wait
+	if before == nil {
+		wait = k.linger
+	}
+	apart := context.WithoutCancel(ctx) // others are not to end with this one
+	k.runs.Go(func() { k.run(apart, f, wait, a, kind, text) })
+	return f
+}
+
 // leave says that one of those that take part has what it wants, or has given up.
 func (k *flights) leave(f *flight) {
 	k.mu.Lock()
@@ -168,8 +188,13 @@ func (k *flights) leave(f *flight) {
 	if f.parts--; f.parts > 0 {
 		return
 	}
-	if f.cancel != nil {
+	switch {
+	case f.cancel != nil:
 		f.cancel()
+	case !f.begun: // and never will
+		f.begun = true
+		close(f.gone)
+		k.endLocked(f)
 	}
 	k.bytes -= f.bytes
 	if f.bytes = 0; f.alone {
@@ -184,27 +209,30 @@ func (k *flights) endLocked(f *flight) {
 	close(f.ended)
 }
 
-// run waits for the flight before, and sends the request.
-func (k *flights) run(ctx context.Context, f *flight, a access, kind string, text func(f *flight) string) {
-	late := time.NewTimer(k.wait)
+// run waits for the flight before, but not longer than wait, and sends the request.
+func (k *flights) run(ctx context.Context, f *flight, wait time.Duration, a access, kind string, text func(f *flight) string) {
+	late := time.NewTimer(wait)
 	defer late.Stop()
 	select {
 	case <-f.before:
 	case <-late.C:
+	case <-f.gone:
 	}
 	k.mu.Lock()
-	f.begun = true
-	switch f.parts {
-	case 0:
-		k.endLocked(f)
+	if f.begun {
 		k.mu.Unlock()
 		return
-	case 1:
+	}
+	if f.begun = true; f.parts == 1 {
 		f.alone = true
 		close(f.ready)
 		k.mu.Unlock()
 		return
 	}
+	if k.company == nil || len(k.company) >= mostCompany {
+		k.company = map[string]time.Time{}
+	}
+	k.company[f.cells] = time.Now()
 	if f.endless {
 		ctx, f.cancel = context.WithCancel(ctx)
 	} else {

@@ -256,3 +256,28 @@ func TestFlightsEnd(t *testing.T) {
 	w.until(t, "a flight is left", func() bool { return len(w.flights.of) == 0 && w.flights.bytes == 0 })
 	w.go_(1)
 }
+
+// TestFlightsCompany: where requests went together lately, the first one waits for others. It does not if
+// there were none.
+func TestFlightsCompany(t *testing.T) {
+	w := newCountWorld(t)
+	w.flights.linger = time.Hour
+	first := w.start(context.Background(), t, "a", false)
+	w.waiting(t, 0)
+	second, third := w.start(context.Background(), t, "b", false), w.start(context.Background(), t, "c", false)
+	w.waiting(t, 2)
+	w.go_(2)
+	expect(t, first(), "a 1")
+	expect(t, second(), "b 2")
+	expect(t, third(), "c 3")
+	ctx, cancel := context.WithCancelCause(context.Background())
+	next, another := w.start(ctx, t, "a", false), w.start(ctx, t, "b", false)
+	w.waiting(t, 2)
+	cancel(errors.New("given up"))
+	expect(t, next(), "given up")
+	expect(t, another(), "given up")
+	w.until(t, "a flight is left", func() bool { return len(w.flights.of) == 0 })
+	if len(w.asked) != 2 {
+		t.Errorf("%q", w.asked)
+	}
+}
