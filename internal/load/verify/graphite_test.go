@@ -17,6 +17,7 @@ import (
 	"github.com/shaledb/shale/internal/load/statefile"
 	"github.com/shaledb/shale/internal/load/tally"
 	"github.com/shaledb/shale/internal/load/values"
+	"github.com/shaledb/shale/internal/racetest"
 )
 
 func smallGraphite(t *testing.T, target, url string, timing pace.Timing) *send.Graphite {
@@ -35,12 +36,12 @@ func smallGraphite(t *testing.T, target, url string, timing pace.Timing) *send.G
 
 func TestGraphiteVerifies(t *testing.T) {
 	t.Parallel()
-	for name, timing := range map[string]pace.Timing{
+	for name, timing := range racetest.Only(map[string]pace.Timing{
 		"as fast as it goes": {Rounds: 30},
 		"agents flush":       {Rounds: 4, Interval: 100 * time.Millisecond},
 		"smooth":             {Rate: 1000, Rounds: 5},
 		"until the time":     {Rate: 1000, Duration: 450 * time.Millisecond},
-	} {
+	}, "agents flush", "until the time") {
 		t.Run(name, func(t *testing.T) {
 			store := newMemStore()
 			store.received = 17 // of an earlier load

@@ -20,6 +20,7 @@ import (
 	"github.com/shaledb/shale/internal/load/values"
 	"github.com/shaledb/shale/internal/load/wire"
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/racetest"
 )
 
 // promLoad is a load of 72 series in batches of 20.
@@ -66,7 +67,7 @@ func TestPrometheusKeepsAll(t *testing.T) {
 		SeriesInterval: 4 * time.Second, Relabel: fleet.Spread{How: fleet.SpreadStagger, By: time.Second}, Rollout: 1500 * time.Millisecond,
 		Jitter: 400 * time.Millisecond, StaleMarkers: true,
 	}
-	for name, change := range map[string]func(*send.RemoteWrite){
+	for name, change := range racetest.Only(map[string]func(*send.RemoteWrite){
 		"v2":                func(l *send.RemoteWrite) { l.Protocol = wire.V2 },
 		"v1, zstd":          func(l *send.RemoteWrite) { l.Compression = wire.Zstd },
 		"v2, zstd, vmagent": func(l *send.RemoteWrite) { l.Protocol, l.Compression, l.Emulate = wire.V2, wire.Zstd, send.VMAgent },
@@ -98,7 +99,7 @@ func TestPrometheusKeepsAll(t *testing.T) {
 			l.Fleet.Exemplars, l.Fleet.Metadata, l.Fleet.StartTimes = 0.5, true, true
 			l.Protocol, l.Fleet.Value, l.Fleet.Tenants = wire.V2, values.HistogramInt, 2
 		},
-	} {
+	}, "v1, zstd", "v2, zstd, vmagent", "all at once", "exemplars, v2, histogram") {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			store := newPromStore(t)
@@ -137,6 +138,7 @@ func TestPrometheusKeepsAll(t *testing.T) {
 
 // TestTamperedReads changes single things in what remote read answers.
 func TestTamperedReads(t *testing.T) {
+	racetest.SkipSerial(t) // TestPrometheusKeepsAll reads with goroutines
 	t.Parallel()
 	store := newPromStore(t)
 	url := store.serve()

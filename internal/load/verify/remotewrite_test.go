@@ -56,11 +56,9 @@ func verify(t *testing.T, url string, s *statefile.State, change func(*SampleVer
 
 func TestRemoteWriteVerifies(t *testing.T) {
 	t.Parallel()
-	models := map[string]values.ValueModel{"int100": values.Int100, "counter": values.Counter, "gauge": values.Gauge, "random": values.Random}
-	if racetest.Fewer > 1 {
-		models = map[string]values.ValueModel{"random": values.Random}
-	}
-	for name, m := range models {
+	for name, m := range racetest.Only(map[string]values.ValueModel{
+		"int100": values.Int100, "counter": values.Counter, "gauge": values.Gauge, "random": values.Random,
+	}, "random") {
 		t.Run(name, func(t *testing.T) {
 			store := newMemStore()
 			srv := store.serve(t)
@@ -195,7 +193,7 @@ func TestStoredWithoutAck(t *testing.T) {
 // TestDamageIsNoticed changes single samples of the store.
 func TestDamageIsNoticed(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct {
+	for name, c := range racetest.Only(map[string]struct {
 		damage func(s *memStore, id string)
 		found  func(v *Samples) bool
 	}{
@@ -222,7 +220,7 @@ func TestDamageIsNoticed(t *testing.T) {
 			l := labels.NewBuilder(s.series[id]).Del("region").Labels()
 			s.series[l.String()], s.samples[l.String()] = l, s.samples[id]
 		}, func(v *Samples) bool { return v.Extra == 1 && v.Over == 4 }},
-	} {
+	}, "lost", "series twice") {
 		t.Run(name, func(t *testing.T) {
 			store := newMemStore()
 			srv := store.serve(t)

@@ -7,13 +7,14 @@ import (
 	"github.com/shaledb/shale/internal/load/fleet"
 	"github.com/shaledb/shale/internal/load/pace"
 	"github.com/shaledb/shale/internal/load/send"
+	"github.com/shaledb/shale/internal/racetest"
 )
 
 // TestGraphiteProtocolsVerify sends points in all forms, from agents that are all there and that are launched
 // one by one, and reads them back.
 func TestGraphiteProtocolsVerify(t *testing.T) {
 	t.Parallel()
-	for name, change := range map[string]func(*send.Graphite){
+	for name, change := range racetest.Only(map[string]func(*send.Graphite){
 		"tagged": func(l *send.Graphite) { l.Agents.Protocol = fleet.Tagged },
 		"pickle": func(l *send.Graphite) { l.Agents.Protocol = fleet.Pickle },
 		"spawn": func(l *send.Graphite) {
@@ -35,7 +36,7 @@ func TestGraphiteProtocolsVerify(t *testing.T) {
 			l.Agents.Spawn = fleet.Spawn{Interval: 150 * time.Millisecond, Jitter: 150 * time.Millisecond, Flush: 100 * time.Millisecond}
 		},
 		"tagged, new connections": func(l *send.Graphite) { l.Agents.Protocol, l.NewConnections = fleet.Tagged, true },
-	} {
+	}, "tagged", "spawn, pickle, new connections", "disorder, spawn") {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			store := newMemStore()

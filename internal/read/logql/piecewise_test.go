@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/racetest"
 	"github.com/shaledb/shale/internal/read"
 	"github.com/shaledb/shale/internal/read/logql/vector"
 	"github.com/shaledb/shale/internal/read/readtest"
@@ -35,6 +36,7 @@ func pathLines(apps, lines int) *readtest.Memory {
 // TestPieces gives queries less and less memory. They have the same result in pieces until even one step
 // takes more than there is, and then an error. Nothing but the result stays charged.
 func TestPieces(t *testing.T) {
+	racetest.SkipSerial(t) // TestPiecesAreKept goes through pieces, too
 	m := pathLines(2, 1200)
 	e := New(Options{Read: read.New(read.Options{Sources: []read.Source{m}})})
 	steps := vector.Steps{Start: 10 * second, Step: 10 * second, Count: 60}

@@ -57,7 +57,7 @@ func TestSplitNumbers(t *testing.T) {
 		{"json, some unusual", unusual(jsonLine, 3000, jsonOthers...)}, {"json, many unusual", unusual(jsonLine, 20, jsonOthers...)},
 		{"logfmt, some unusual", unusual(logfmtLine, 3000, logfmtOthers...)}, {"mixed", unusual(logfmtLine, 2, `{"status":%d,"duration_ms":12}`)},
 	} {
-		if i%racetest.Fewer > 0 {
+		if racetest.Fewer > 1 && i > 0 {
 			continue
 		}
 		t.Run(c.name, func(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"github.com/shaledb/shale/internal/bucket/fault"
 	"github.com/shaledb/shale/internal/bucket/fs"
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/racetest"
 	"github.com/shaledb/shale/internal/store/catalog"
 	"github.com/shaledb/shale/internal/store/deletion"
 )
@@ -20,6 +21,7 @@ import (
 // collection. The catalogue that is left is valid and every row is there once; the compactor that comes after
 // it finishes the work.
 func TestCrash(t *testing.T) {
+	racetest.SkipSerial(t)
 	mem := vfs.NewCrashableMem()
 	rng := rand.New(rand.NewPCG(1, 1))
 	var crashes []vfs.FS

@@ -9,9 +9,9 @@ import (
 
 func TestMain(m *testing.M) {
 	if underRace {
-		// Half of rapid's default: one goroutine works in a random world, and the codecs take about a hundred
+		// A quarter of rapid's default: one goroutine works in a random world, and the codecs take about a hundred
 		// times as long. The command line comes later and overrides this.
-		if err := flag.Set("rapid.checks", "50"); err != nil {
+		if err := flag.Set("rapid.checks", "25"); err != nil {
 			panic(err)
 		}
 	}
