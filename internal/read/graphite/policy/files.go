@@ -65,8 +65,21 @@ func readFile(path string) (*carbonconf.File, error) {
 // Policies returns what is in force. A query takes it once.
 func (f *Files) Policies() *Policies { return f.now.Load() }
 
-// Watch reads the files again when they change, until the context is done. Files with errors are logged, and
-// change nothing.
+// Watch logs what of the files has no effect, and reads them again when they change, until the context is
+// done. Files with errors are logged, and change nothing.
 func (f *Files) Watch(ctx context.Context, log *slog.Logger) {
-	carbonconf.Watch(ctx, f.watcher, log, f.load)
+	f.warn(log)
+	carbonconf.Watch(ctx, f.watcher, log, func() error {
+		err := f.load()
+		if err == nil {
+			f.warn(log)
+		}
+		return err
+	})
+}
+
+func (f *Files) warn(log *slog.Logger) {
+	for _, text := range f.now.Load().Warnings() {
+		log.Warn("policies of Graphite: " + text)
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/shaledb/shale/internal/carbonconf"
@@ -26,12 +27,14 @@ func (p *Policies) ID() string { return p.id }
 type schema struct {
 	name     string
 	pattern  *pyregexp.Regexp // nil: every name
+	text     string           // of the pattern
 	archives []Archive
 }
 
 type aggregation struct {
 	name    string
 	pattern *pyregexp.Regexp // nil: every name
+	text    string           // of the pattern
 	method  Method
 	xff     float32
 }
@@ -53,7 +56,7 @@ func Parse(schemas, aggregations *carbonconf.File) (*Policies, error) {
 		if err != nil {
 			return nil, s.Errorf(key.Line, "%w", err)
 		}
-		p.schemas = append(p.schemas, schema{s.Name, pattern, archives})
+		p.schemas = append(p.schemas, schema{s.Name, pattern, s.Get("pattern").Value, archives})
 	}
 	p.schemas = append(p.schemas, schema{archives: []Archive{{Step: 60, Points: 7 * 24 * 60}}})
 	for _, s := range sections(aggregations) {
@@ -118,6 +121,7 @@ func parseAggregation(s *carbonconf.Section) (a aggregation, err error) {
 	if a.pattern, err = parsePattern(s); err != nil {
 		return a, err
 	}
+	a.text = s.Get("pattern").Value
 	if key := s.Get("aggregationmethod"); key != nil {
 		if a.method, err = ParseMethod(key.Value); err != nil {
 			return a, s.Errorf(key.Line, "aggregationMethod: %w", err)
@@ -144,6 +148,17 @@ func (p *Policies) HaveRollups() bool {
 		}
 	}
 	return false
+}
+
+// RollupSteps returns the steps of all rollups that any schema has, in seconds, ascending.
+func (p *Policies) RollupSteps() []int64 {
+	var steps []int64
+	for i := range p.schemas {
+		q := Policy{Archives: p.schemas[i].archives}
+		steps = append(steps, q.RollupSteps()...)
+	}
+	slices.Sort(steps)
+	return slices.Compact(steps)
 }
 
 // KeepRollups returns for how many seconds rollups of a step are needed: as long as the archive of that step

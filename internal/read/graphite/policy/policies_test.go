@@ -145,3 +145,32 @@ func TestFilesAreReadAgain(t *testing.T) {
 		t.Error("a missing file is no error: ", err)
 	}
 }
+
+// TestWarnings: what of the files has no effect is said.
+func TestWarnings(t *testing.T) {
+	for _, c := range []struct{ schemas, aggregations, want string }{
+		{"[a]\npattern = ^a\nretentions = 60s:1d,1h:3y\n[b]\npattern = .*\nretentions = 60s:1d\n", "[s]\npattern = sum$\n", ""},
+		{"[a]\npattern = ^a\nretentions = 60s:1d\n[b]\npattern = ^a\nretentions = 60s:2d\n", "", "section b never applies: section a before"},
+		{"[a]\npattern = .*\nretentions = 60s:1d\n[b]\npattern = ^b\nretentions = 60s:2d\n", "", "section b never applies: section a before"},
+		{"", "[all]\npattern = ^.*$\n[s]\npattern = sum$\n", "storage-aggregation: section s never applies"},
+		{"[a]\npattern = ^a\nretentions = 60s:1d,7m:3y\n", "", "the archive of 420 s has no rollups"},
+		{"[a]\npattern = ^a\nretentions = 1s:1m,2s:1h,4s:2h,8s:3h,16s:4h,32s:5h,64s:6h,128s:7h\n[b]\npattern = ^b\nretentions = 3s:1m,6s:1h,12s:2h,24s:3h,48s:4h,96s:5h\n" +
+			"[c]\npattern = ^c\nretentions = 5s:1m,10s:1h,20s:2h,40s:3h,80s:4h,160s:5h\n", "", "different steps"},
+	} {
+		s, err := carbonconf.Parse("schemas", []byte(c.schemas))
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, err := carbonconf.Parse("aggregations", []byte(c.aggregations))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := Parse(s, a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(p.Warnings(), "\n"); !strings.Contains(got, c.want) || c.want == "" && got != "" {
+			t.Errorf("%q, %q: warnings %q, want %q", c.schemas, c.aggregations, got, c.want)
+		}
+	}
+}
