@@ -27,8 +27,8 @@ func (n *blockNames) Walk(ctx context.Context) model.NameWalk {
 }
 
 // Tree is [part.Names.Tree].
-func (n *blockNames) Tree(ctx context.Context) ([]byte, error) {
-	tree, err := n.Names.Tree(ctx)
+func (n *blockNames) Tree(ctx context.Context, q *model.Quota) ([]byte, error) {
+	tree, err := n.Names.Tree(ctx, q)
 	if errors.Is(err, model.ErrCorrupt) {
 		n.a.damage.tree(n.of, err)
 	}

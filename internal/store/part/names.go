@@ -74,13 +74,23 @@ func (n *Names) Each(ctx context.Context, emit func(name []byte) error) error {
 	return w.Err()
 }
 
+// treeShare is about what reading a tree takes for each byte that is stored of it: that byte, and what is
+// decoded of it, which the cache of pages keeps.
+const treeShare = 3
+
 // Tree returns the tree of the names that is stored with them, which must not be changed; nil: there is none.
-// An error of class corrupt says that the tree is damaged: the names may be well.
-func (n *Names) Tree(ctx context.Context) ([]byte, error) {
+// It charges the quota while it reads. An error of class corrupt says that the tree is damaged: the names may
+// be well.
+func (n *Names) Tree(ctx context.Context, q *model.Quota) ([]byte, error) {
 	at, ok, err := series.FindTree(ctx, n.reader.Reader, n.tenant)
 	if err != nil || !ok {
 		return nil, err
 	}
+	bytes := treeShare * int64(at.Len)
+	if err := q.TakeBytes(bytes); err != nil {
+		return nil, err
+	}
+	defer q.TakeBytes(-bytes)
 	var tree []byte
 	if p, ok := n.reader.Pages().(treePages); ok {
 		tree, err = p.Tree(ctx, at)

@@ -51,7 +51,7 @@ func TestTrees(t *testing.T) {
 		r, _ := writeSized(t, all, testOptions(true, level), tiny)
 		any := false
 		for tenant, names := range lone {
-			b, err := r.Names(tenant).Tree(t.Context())
+			b, err := r.Names(tenant).Tree(t.Context(), new(model.Quota))
 			parttest.Must(t, err)
 			if want := level == Dense && len(names) >= tiny.LeastNames; want != (b != nil) {
 				rt.Fatalf("%s: tree: %t, want %t", tenant, b != nil, want)
@@ -117,7 +117,7 @@ func TestForgedTrees(t *testing.T) {
 		if err := Check(t.Context(), forged); !errors.Is(err, model.ErrCorrupt) {
 			t.Errorf("%q: %v", names, err)
 		}
-		if _, err := r.Bind(&swapped{r.Pages(), at, tree[:len(tree)-1]}).Names("t").Tree(t.Context()); !errors.Is(err, model.ErrCorrupt) {
+		if _, err := r.Bind(&swapped{r.Pages(), at, tree[:len(tree)-1]}).Names("t").Tree(t.Context(), new(model.Quota)); !errors.Is(err, model.ErrCorrupt) {
 			t.Errorf("%q cut short: %v", names, err)
 		}
 	}

@@ -126,7 +126,7 @@ func (f *Finder) each(ctx context.Context, r *model.Request, look func(s model.N
 	}
 	defer release()
 	many := false
-	trees := readTrees(ctx, sets)
+	trees := readTrees(ctx, sets, r.Quota)
 	defer trees.close()
 	for _, s := range sets {
 		t := trees.next()

@@ -10,8 +10,9 @@ import (
 
 // treed is a set of names that may have a stored tree of them.
 type treed interface {
-	// Tree returns the tree, or nil. An error of class corrupt says that it is damaged: the names may be well.
-	Tree(ctx context.Context) ([]byte, error)
+	// Tree returns the tree, or nil. It charges the quota while it reads. An error of class corrupt says that
+	// it is damaged: the names may be well.
+	Tree(ctx context.Context, q *model.Quota) ([]byte, error)
 }
 
 // treesAtOnce is how many trees are read at one time, from a bucket perhaps. Each has at most 16 MiB.
@@ -21,6 +22,7 @@ const treesAtOnce = 4
 type trees struct {
 	ctx    context.Context
 	cancel context.CancelFunc
+	quota  *model.Quota
 	sets   []model.NameSet
 	asked  []chan tree // of the sets after those that next has returned
 	begun  int
@@ -33,8 +35,8 @@ type tree struct {
 	err   error
 }
 
-func readTrees(ctx context.Context, sets []model.NameSet) *trees {
-	t := &trees{sets: sets}
+func readTrees(ctx context.Context, sets []model.NameSet, q *model.Quota) *trees {
+	t := &trees{sets: sets, quota: q}
 	t.ctx, t.cancel = context.WithCancel(ctx)
 	for range min(treesAtOnce, len(sets)) {
 		t.begin()
@@ -46,7 +48,7 @@ func (t *trees) begin() {
 	s, c := t.sets[t.begun], make(chan tree, 1)
 	t.asked = append(t.asked, c)
 	t.begun++
-	go func() { c <- treeOf(t.ctx, s) }()
+	go func() { c <- treeOf(t.ctx, s, t.quota) }()
 }
 
 // next returns the tree of the next set, which is not used by another goroutine from then on.
@@ -68,11 +70,11 @@ func (t *trees) close() {
 }
 
 // treeOf returns the tree that is stored with a set, or that was made of it. One that is damaged is left out.
-func treeOf(ctx context.Context, s model.NameSet) tree {
+func treeOf(ctx context.Context, s model.NameSet, q *model.Quota) tree {
 	var b []byte
 	var err error
 	if t, ok := s.(treed); ok {
-		b, err = t.Tree(ctx)
+		b, err = t.Tree(ctx, q)
 	}
 	way := "scan"
 	if errors.Is(err, model.ErrCorrupt) {

@@ -106,7 +106,7 @@ type slowSet struct {
 	block chan struct{}
 }
 
-func (s *slowSet) Tree(ctx context.Context) ([]byte, error) {
+func (s *slowSet) Tree(ctx context.Context, _ *model.Quota) ([]byte, error) {
 	s.begun.Add(1)
 	select {
 	case <-s.block:
@@ -124,7 +124,7 @@ func TestTreesAreReadTogether(t *testing.T) {
 	for range treesAtOnce + 3 {
 		sets = append(sets, &slowSet{begun: begun, block: block})
 	}
-	trees := readTrees(t.Context(), sets)
+	trees := readTrees(t.Context(), sets, new(model.Quota))
 	for begun.Load() < treesAtOnce {
 		block <- struct{}{} // only a reader takes it
 	}

@@ -134,7 +134,7 @@ func (w *warmer) warm(ctx context.Context, tenant string, oldest int64) (kept bo
 	}
 	defer release()
 	for _, s := range sets {
-		t := treeOf(ctx, s)
+		t := treeOf(ctx, s, q.Quota)
 		if t.err != nil {
 			return false, t.err
 		}
