@@ -169,13 +169,20 @@ func (r *run) walk(w *function.Window, s selection, within model.TimeRange, labe
 const memory = 24 * 3600
 
 // lookups returns the ranges in which names are looked for: the window with the day before it, and the last
-// day.
+// day. They are whole days of UTC, as settled blocks are: a block lists the names of its day, and rows that
+// are not shipped yet must not give fewer.
 func lookups(from, until, now int64) []model.TimeRange {
-	ranges := []model.TimeRange{nanos(from-memory, until)}
+	ranges := []model.TimeRange{days(from-memory, until)}
 	if until < now-memory {
-		ranges = append(ranges, nanos(now-memory, now))
+		ranges = append(ranges, days(now-memory, now))
 	}
 	return ranges
+}
+
+// days is nanos for the whole days of UTC.
+func days(from, until int64) model.TimeRange {
+	const day = 24 * 3600
+	return nanos(from-((from%day)+day)%day, until-((until%day)+day)%day+day-1)
 }
 
 // expand returns the names that satisfy a glob.
