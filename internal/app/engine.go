@@ -65,11 +65,9 @@ type EngineOptions struct {
 	CoalesceGap int64
 	Node        string
 	MemoryBytes int64
-	// CarbonRules means that files of carbon take a share of the memory.
-	CarbonRules bool
-	// Replicas means that requests of replicas of HA pairs do. Plain writes blocks that programs of before
-	// journal-version 4 read, and no rollups.
-	Replicas, Plain bool
+	// CarbonRules means that files of carbon take a share of the memory, Replicas that requests of replicas of
+	// HA pairs do. Plain writes blocks that programs of before journal-version 4 read, and no rollups.
+	CarbonRules, Replicas, Plain bool
 	// Write, Head, Windows and Compact are the settings of the rooms.
 	Write write.Limits
 	Head  head.Limits
@@ -96,8 +94,9 @@ type EngineOptions struct {
 
 	// Retention hides and drops old rows, unless Tenants has rules; nil: none.
 	Retention *retention.Rules
-	// Rollups returns the policies by which rollups of metrics are made; nil: none are made.
-	Rollups func() *policy.Policies
+	// Rollups returns the policies by which rollups of metrics are made, with Summaries for PromQL; nil: none.
+	Rollups   func() *policy.Policies
+	Summaries bool
 	// QueryTimeout is how long a query may still read a block that has left the catalogue.
 	QueryTimeout time.Duration
 	// FlushEvery is the age at which rows go to parts; 0 means 10 s.

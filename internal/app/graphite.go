@@ -2,6 +2,8 @@ package app
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"log/slog"
 	"time"
 
@@ -17,6 +19,7 @@ import (
 	"github.com/shaledb/shale/internal/read/graphite/events"
 	"github.com/shaledb/shale/internal/read/graphite/names"
 	"github.com/shaledb/shale/internal/read/graphite/policy"
+	shalepromql "github.com/shaledb/shale/internal/read/promql"
 	"github.com/shaledb/shale/internal/store/archive"
 	"github.com/shaledb/shale/internal/store/compact"
 	"github.com/shaledb/shale/internal/store/head/query"
@@ -120,21 +123,41 @@ func (s *servers) rollups(c *config.Config, log *slog.Logger) (_ func() *policy.
 	return s.policies.Policies, nil
 }
 
+// summaries reports whether rollups have summaries of slots for PromQL.
+func summaries(c *config.Config) bool { return c.QueryRollups != shalepromql.RollupsOff }
+
 // rollups returns how compaction makes rollups now, or nil if it makes none.
-func (e *Engine) rollups() *compact.Rollups { return rollupsBy(e.o.Rollups) }
+func (e *Engine) rollups() *compact.Rollups { return rollupsBy(e.o.Rollups, e.o.Summaries) }
+
+// rollupRules names the rules by which rollups are made, with or without summaries.
+func rollupRules(p *policy.Policies, summaries bool) string {
+	if !summaries {
+		return p.ID()
+	}
+	h := sha256.Sum256([]byte("summaries of " + p.ID()))
+	return hex.EncodeToString(h[:8])
+}
 
 // rollupsBy returns how compaction makes rollups by the policies of now; nil: they are off. A store without
 // policies of several archives has no block read for them.
-func rollupsBy(now func() *policy.Policies) *compact.Rollups {
+func rollupsBy(now func() *policy.Policies, summaries bool) *compact.Rollups {
 	if now == nil {
 		return nil
 	}
 	p := now()
 	return &compact.Rollups{
-		ID: p.ID(), Makes: p.HaveRollups(),
+		ID: rollupRules(p, summaries), Makes: p.HaveRollups(),
 		Of: func(l model.Labels) ([]int64, func(step int64, rows, dst *model.Rows), error) {
 			of, err := p.Of(graphite.NameOf(l))
-			return of.RollupSteps(), of.Roll, err
+			roll := of.Roll
+			if summaries {
+				roll = func(step int64, rows, dst *model.Rows) {
+					of.Roll(step, rows, dst)
+					model.AppendSummaries(step, rows, dst)
+					dst.Normalize()
+				}
+			}
+			return of.RollupSteps(), roll, err
 		},
 		Keep: func(step int64) time.Duration { return time.Duration(p.KeepRollups(step)) * time.Second },
 	}
@@ -151,6 +174,24 @@ func (e *Engine) rolledPolicies() func() (func(string) (policy.Policy, error), s
 		if !p.HaveRollups() {
 			return p.Of, ""
 		}
-		return p.Of, p.ID()
+		return p.Of, rollupRules(p, e.o.Summaries)
+	}
+}
+
+// promRollups returns the rollups that PromQL may use now; nil: there are none.
+func (e *Engine) promRollups() *shalepromql.Rollups {
+	if e == nil || e.o.Rollups == nil || !e.o.Summaries {
+		return nil
+	}
+	p := e.o.Rollups()
+	if !p.HaveRollups() {
+		return nil
+	}
+	return &shalepromql.Rollups{
+		ID: rollupRules(p, true), Steps: p.RollupSteps(),
+		Of: func(l model.Labels) ([]int64, error) {
+			of, err := p.Of(graphite.NameOf(l))
+			return of.RollupSteps(), err
+		},
 	}
 }

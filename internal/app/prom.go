@@ -80,6 +80,7 @@ func promOptions(c config.Config, e *Engine, engine *promEngine, shared api.Opti
 		Exemplars: func(tenant string, q *model.Quota, cost *model.Cost) storage.ExemplarQueryable {
 			return queryable(tenant, q, cost)
 		},
+		Rollups: e.promRollups, RollupUse: c.QueryRollups,
 		Metadata:    e.Metadata,
 		TSDB:        counter.Status,
 		Cardinality: counter, Asked: func(tenant string, labels ...string) { e.asked.Named(tenant, labels...) },

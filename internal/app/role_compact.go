@@ -46,7 +46,7 @@ func openCompact(ctx context.Context, n *node) (role, error) {
 	r := &compactRole{}
 	r.compactor, err = compact.New(compact.Options{
 		Catalog: cat, Bucket: n.bucket, FS: n.fs, Dir: n.fs.PathJoin(n.dataDir, "compact"), Seed: n.seed,
-		Retention: current, Rollups: func() *compact.Rollups { return rollupsBy(policies) }, MemoryBytes: memoryOf(c).compaction, Limits: c.Compact, Plain: plain(c),
+		Retention: current, Rollups: func() *compact.Rollups { return rollupsBy(policies, summaries(c)) }, MemoryBytes: memoryOf(c).compaction, Limits: c.Compact, Plain: plain(c),
 		Room:       func(bytes int64) (func(), error) { return n.disk.Reserve(2 * bytes) },
 		Garbage:    catalog.CollectOptions{Grace: c.Query.Timeout + time.Minute, Holds: heldElsewhere(cat, n.givenUp())},
 		Registerer: n.registry, Logger: n.log,

@@ -124,8 +124,8 @@ func (q *queryRole) options() (EngineOptions, error) {
 		return EngineOptions{}, err
 	}
 	return EngineOptions{
-		Rollups: rollups,
-		FS:      n.fs, DataDir: n.dataDir, Bucket: n.bucket, CoalesceGap: c.Requests.Gap, Node: host, MemoryBytes: c.MemoryBytes,
+		Rollups: rollups, Summaries: summaries(c),
+		FS: n.fs, DataDir: n.dataDir, Bucket: n.bucket, CoalesceGap: c.Requests.Gap, Node: host, MemoryBytes: c.MemoryBytes,
 		Write: c.Write, Head: c.Head, SSD: cached, Memcached: shared, Results: c.Results, Retention: rules, QueryTimeout: c.Query.Timeout,
 		VictoriaLogs: c.VictoriaLogs, LineRules: c.EveryTenant().Of(model.DefaultTenant).Lines,
 		Tenants: n.tenants, Prices: c.Usage, ReadPrices: readPrices(c), Disk: new(disk.Disk), Registerer: n.registry, Logger: n.log,

@@ -127,7 +127,7 @@ func TestRollupsByDefault(t *testing.T) {
 		"": false,
 	} {
 		p := policiesOf(t, schemas, "")
-		if got := rollupsBy(func() *policy.Policies { return p }).Makes; got != want {
+		if got := rollupsBy(func() *policy.Policies { return p }, false).Makes; got != want {
 			t.Errorf("%q: rollups %t, want %t", schemas, got, want)
 		}
 	}

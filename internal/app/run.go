@@ -94,6 +94,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	if engine.Rollups, err = s.rollups(&c, log); err != nil {
 		return err
 	}
+	engine.Summaries = summaries(&c)
 	e, err := OpenEngine(ctx, engine)
 	if err != nil {
 		return err

@@ -54,7 +54,8 @@ func rooms() []room {
 		}, "compaction rewrites blocks; it never sees the recent past"},
 		{"read", map[string]string{"sketch": "labels are counted in bounded memory"}, "the read path declares its sources, and the rooms that hold series implement them"},
 		{"read/results", nil, "results are kept by what was asked; it never knows how they are computed"},
-		{"read/promql", map[string]string{"read": callsRead, "read/results": "values of nodes are kept"}, language},
+		{"read/slots", nil, "functions over windows know rows alone"},
+		{"read/promql", map[string]string{"read": callsRead, "read/results": "values of nodes are kept", "read/slots": "some windows consist of rollups"}, language},
 		{"bill", nil, "budgets and prices count requests and bytes, wherever they come from"},
 		{"auth", map[string]string{
 			"auth/issuer": "a JWT is verified with the keys of its issuer",

@@ -73,10 +73,11 @@ type Config struct {
 
 	Connections int `name:"limits.connections" type:"count" default:"1024" placeholder:"N" min:"1" help:"Most open connections of each listener. Further HTTP connections wait, further Graphite connections are closed."`
 
-	Query      api.Limits      `embed:""`
-	QueryBytes Share           `name:"query.max-bytes" tenant:"own" default:"25%" placeholder:"SIZE" help:"Most memory of one query: a size, or a share of the memory budget."`
-	Features   promql.Features `name:"query.enable-feature" default:"" placeholder:"NAME,..." help:"Experimental features of PromQL, by the names that --enable-feature of Prometheus has for them, separated by commas."`
-	Bill       bill.Limits     `embed:""`
+	Query        api.Limits       `embed:""`
+	QueryBytes   Share            `name:"query.max-bytes" tenant:"own" default:"25%" placeholder:"SIZE" help:"Most memory of one query: a size, or a share of the memory budget."`
+	Features     promql.Features  `name:"query.enable-feature" default:"" placeholder:"NAME,..." help:"Experimental features of PromQL, by the names that --enable-feature of Prometheus has for them, separated by commas."`
+	QueryRollups promql.RollupUse `name:"query.rollups" default:"off" placeholder:"off|asked|always" help:"Whether PromQL may use rollups in place of points: not at all, in queries with the parameter rollups=true, or in all without rollups=false. Unless it is off, rollups have what PromQL needs besides what renders need. All processes of a cluster need the same value."`
+	Bill         bill.Limits      `embed:""`
 	// Usage has the prices of the usage report.
 	Usage           usage.Prices         `embed:""`
 	Policies        policy.Limits        `embed:""`

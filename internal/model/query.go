@@ -75,6 +75,11 @@ type RollupRequest struct {
 	Policies string
 	// Raw asks for the rows wherever they still are.
 	Raw bool
+	// Others asks for rollups of other steps where neither rows nor rollups of Step are left.
+	Others bool
+	// Of, if set, says from rollups of which step each series is read: one of Steps. Step is not used then.
+	Of    func(l Labels) (step int64, err error)
+	Steps []int64
 }
 
 // TextCells divide time at Phase plus every multiple of Step: a cell ends with such a time. Step 0 means that

@@ -89,7 +89,7 @@ func (q *Querier) selectSeries(ctx context.Context, req *model.Request) (*Series
 	}
 	var cursors []model.Cursor
 	for _, src := range q.o.Sources {
-		cs, err := src.Select(ctx, &r)
+		cs, err := selectSteps(ctx, src, &r)
 		cursors = append(cursors, cs...)
 		if err == nil {
 			err = ctx.Err()

@@ -27,8 +27,8 @@ const none = "none"
 // serves outside.
 func operations() []operation {
 	return []operation{
-		{path: "query", summary: "Evaluate a query at one time", params: "query! time timeout limit lookback_delta stats explain"},
-		{path: "query_range", summary: "Evaluate a query over a range", params: "query! start! end! step! timeout limit lookback_delta stats explain"},
+		{path: "query", summary: "Evaluate a query at one time", params: "query! time timeout limit lookback_delta stats rollups explain"},
+		{path: "query_range", summary: "Evaluate a query over a range", params: "query! start! end! step! timeout limit lookback_delta stats rollups explain"},
 		{path: "query_exemplars", summary: "Exemplars of the series that a query selects", params: "query! start end explain", success: "json 204"},
 		{path: "format_query", summary: "Format a query", params: "query!"},
 		{path: "parse_query", summary: "Parse a query into its syntax tree", params: "query!"},
@@ -92,6 +92,7 @@ func parameters() map[string][2]string {
 		"limit":               {number, "Most entries of the result."},
 		"lookback_delta":      {length, "Greatest age of a sample that a selector returns."},
 		"stats":               {text, "Statistics to add: true or all."},
+		"rollups":             {"{type: boolean}", "Whether the query uses rollups in place of points, in place of what query.rollups says."},
 		"explain":             {"{type: boolean}", "Return the bill of the query, which is what it would read from the bucket, without running it."},
 		"match[]":             {texts, "Selectors of series. The result is their union."},
 		"metric":              {text, "Name of a metric family. By default all."},

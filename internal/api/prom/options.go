@@ -13,6 +13,7 @@ import (
 
 	"github.com/shaledb/shale/internal/api"
 	"github.com/shaledb/shale/internal/model"
+	shalepromql "github.com/shaledb/shale/internal/read/promql"
 )
 
 // Options build a Handler.
@@ -27,6 +28,9 @@ type Options struct {
 	SubqueryStep time.Duration
 	// Queryable returns the series of a tenant. It is called at most once for each request.
 	Queryable func(tenant string, q *model.Quota, c *model.Cost) storage.Queryable
+	// Rollups returns the rollups of now for queries that use them, if there are any; RollupUse says which do.
+	Rollups   func() *shalepromql.Rollups
+	RollupUse shalepromql.RollupUse
 	// Exemplars returns the exemplars of a tenant; nil: there are none.
 	Exemplars func(tenant string, q *model.Quota, c *model.Cost) storage.ExemplarQueryable
 	// Metadata emits the metadata of a metric family, or of all if family is empty, in any order, until emit

@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/util/annotations"
 	"github.com/prometheus/prometheus/util/stats"
 
@@ -32,8 +33,12 @@ func (h *Handler) query(r *api.Request) (*api.Response, error) {
 	if bad != nil {
 		return nil, bad
 	}
+	store, err := h.queried(r)
+	if err != nil {
+		return nil, err
+	}
 	return h.run(r, steps{at, at, 0}, func(ctx context.Context, opts promql.QueryOpts, q string) (promql.Query, error) {
-		return h.o.Engine.NewInstantQuery(ctx, h.store(r), opts, q, at)
+		return h.o.Engine.NewInstantQuery(ctx, store, opts, q, at)
 	})
 }
 
@@ -66,9 +71,33 @@ func (h *Handler) queryRange(r *api.Request) (*api.Response, error) {
 	if end.Sub(start)/step > maxPoints {
 		return nil, badData("exceeded maximum resolution of 11,000 points per timeseries. Try decreasing the query resolution (?step=XX)")
 	}
+	store, err := h.queried(r)
+	if err != nil {
+		return nil, err
+	}
 	return h.run(r, steps{start, end, step}, func(ctx context.Context, opts promql.QueryOpts, q string) (promql.Query, error) {
-		return h.o.Engine.NewRangeQuery(ctx, h.store(r), opts, q, start, end, step)
+		return h.o.Engine.NewRangeQuery(ctx, store, opts, q, start, end, step)
 	})
+}
+
+// queried returns the series of the tenant for a query, which may use rollups if the setting or the parameter
+// `rollups` says so.
+func (h *Handler) queried(r *api.Request) (storage.Queryable, error) {
+	use := h.o.RollupUse == shalepromql.RollupsAlways
+	switch param := r.Form.Get("rollups"); {
+	case param == "":
+	case param != "true" && param != "false":
+		return nil, badParam("rollups", errors.New("must be true or false"))
+	case param == "true" && (h.o.RollupUse == "" || h.o.RollupUse == shalepromql.RollupsOff):
+		return nil, badParam("rollups", errors.New("the server makes no rollups for PromQL (query.rollups)"))
+	default:
+		use = param == "true"
+	}
+	store := h.store(r)
+	if q, ok := store.(*shalepromql.Queryable); ok && use && h.o.Rollups != nil {
+		q.Rollups = h.o.Rollups()
+	}
+	return store, nil
 }
 
 // steps are the times at which a query is evaluated. Without an interval it is one time.

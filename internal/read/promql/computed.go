@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/prometheus/util/annotations"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/read/slots"
 )
 
 // computedSet is the result of a node: series with a sample at each step that has a value. The engine takes
@@ -65,6 +66,7 @@ func (q *querier) pin(ctx context.Context, n *node, held *holding) (*computedSet
 	req.LabelsCharged = n.aggregate != nil
 	// The labels below a function may require upstream, so they are read.
 	req.Unlabelled = n.oneGroup() && n.call == nil
+	q.q.rolled(req, n.fits)
 	rows, err := q.q.Read.Select(ctx, req)
 	if err != nil {
 		return nil, err
@@ -166,7 +168,7 @@ func (s *computedSet) advance() bool {
 			s.err = errNeedsUpstream
 			return false
 		}
-		if s.err = toUpstream(s.windows.compute(&rows, early)); s.err != nil {
+		if s.err = s.computeRows(&rows, early); s.err != nil {
 			return false
 		}
 		if len(s.windows.at) > 0 {
@@ -174,6 +176,20 @@ func (s *computedSet) advance() bool {
 			return true
 		}
 	}
+}
+
+// computeRows computes the values of a series.
+func (s *computedSet) computeRows(rows *model.Rows, early int) error {
+	if s.q.Rollups != nil && slots.Has(rows) {
+		if s.n.call != nil && slots.Functions[s.n.call.Func.Name] {
+			return s.windows.computeRolled(s.q, rows)
+		}
+		var err error
+		if early, err = slots.Drop(rows, early, s.n.first, s.n.last, s.n.what()); err != nil {
+			return err
+		}
+	}
+	return toUpstream(s.windows.compute(rows, early))
 }
 
 // hasTypeOrUnit reports whether the series has labels that upstream drops together with the name, so that

@@ -12,6 +12,8 @@ import (
 	upstream "github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/storage"
+
+	"github.com/shaledb/shale/internal/read/slots"
 )
 
 // Engine is the upstream engine with the commonest and most expensive nodes replaced: functions over the
@@ -63,12 +65,12 @@ func (e *Engine) replaced(q storage.Queryable, opts upstream.QueryOpts, begin fu
 		return begin(q)
 	}
 	o, asked := opts.(QueryOpts)
-	query, replaced, err := e.begin(ours, begin, !asked || !o.Statistics)
+	query, replaced, err := e.begin(ours, begin, !asked || !o.Statistics || ours.Rollups != nil)
 	if err != nil || !replaced {
 		return query, err
 	}
-	return &localQuery{Query: query, q: ours, timeout: e.Timeout, again: func() (upstream.Query, error) {
-		query, _, err := e.begin(ours, begin, false)
+	return &localQuery{Query: query, q: ours, timeout: e.Timeout, again: func(replace bool) (upstream.Query, error) {
+		query, _, err := e.begin(ours, begin, replace)
 		return query, err
 	}}, nil
 }
@@ -96,12 +98,12 @@ func (e *Engine) begin(ours *Queryable, begin func(storage.Queryable) (upstream.
 var errNeedsUpstream = errors.New("promql: the node must be evaluated by the upstream engine")
 
 // localQuery evaluates replaced nodes here. If one of them needs upstream, it evaluates the whole query
-// again there.
+// again there, and if rollups lack points that came late, again with points.
 type localQuery struct {
 	upstream.Query
 	q       *Queryable
 	timeout time.Duration
-	again   func() (upstream.Query, error)
+	again   func(replace bool) (upstream.Query, error)
 }
 
 // Exec evaluates the query.
@@ -113,19 +115,23 @@ func (q *localQuery) Exec(ctx context.Context) *upstream.Result {
 	}
 	charged, series, samples := q.q.Quota.Charged(), q.q.Cost.Series.Load(), q.q.Cost.Samples.Load()
 	r := q.Query.Exec(ctx)
-	if !errors.Is(r.Err, errNeedsUpstream) {
-		return r
+	for {
+		late := errors.Is(r.Err, slots.ErrLate) && !q.q.late
+		if !late && !errors.Is(r.Err, errNeedsUpstream) {
+			return r
+		}
+		q.q.late = q.q.late || late
+		q.Query.Close()
+		q.q.Quota.Revert(charged)
+		q.q.Cost.Series.Store(series)
+		q.q.Cost.Samples.Store(samples)
+		query, err := q.again(late)
+		if err != nil {
+			return &upstream.Result{Err: err}
+		}
+		q.Query = query
+		r = q.Query.Exec(ctx)
 	}
-	q.Query.Close()
-	q.q.Quota.Revert(charged)
-	q.q.Cost.Series.Store(series)
-	q.q.Cost.Samples.Store(samples)
-	query, err := q.again()
-	if err != nil {
-		return &upstream.Result{Err: err}
-	}
-	q.Query = query
-	return q.Query.Exec(ctx)
 }
 
 // localQueryable computes replaced nodes, and is its Queryable for all other selectors. It charges what

@@ -94,7 +94,7 @@ func sizeOfSeries(all []nodeSeries) (bytes int64) {
 
 // openKept looks for kept values of a node. It returns nil if the node is computed as a whole.
 func (q *Queryable) openKept(ctx context.Context, n *node) *results.Run {
-	if q.Results == nil || q.Cost.Fresh || q.Cost.Bill != nil || n.start == n.end || max(n.end, -n.start) > math.MaxInt64/2/nanosPerMilli {
+	if q.Results == nil || q.Rollups != nil || q.Cost.Fresh || q.Cost.Bill != nil || n.start == n.end || max(n.end, -n.start) > math.MaxInt64/2/nanosPerMilli {
 		return nil
 	}
 	return q.Results.Open(ctx, &results.Leaf{

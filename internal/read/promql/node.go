@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/read/slots"
 )
 
 // node is a part of an expression that is computed here: a function over the samples of a range, an
@@ -224,3 +225,22 @@ func (n *node) steps() int { return int((n.end-n.start)/n.step) + 1 }
 
 // function returns upstream's implementation.
 func (n *node) function() upstream.FunctionCall { return upstream.FunctionCalls[n.call.Func.Name] }
+
+// fits reports whether the windows of a node consist of slots of a length in seconds. A window has the times
+// after its begin, up to its end. So it also fits if it ends a millisecond before a slot begins.
+func (n *node) fits(step int64) bool {
+	slot := step * 1000
+	if n.call == nil || !slots.Functions[n.call.Func.Name] || n.width <= 0 || n.width%slot != 0 || n.steps() > 1 && n.step%slot != 0 {
+		return false
+	}
+	rest := (n.start - n.offset) % slot
+	return rest == 0 || rest == slot-1 || rest == -1
+}
+
+// what names a node in errors.
+func (n *node) what() string {
+	if n.call != nil {
+		return n.call.String()
+	}
+	return n.selector.String()
+}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
+	"time"
 
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
@@ -24,6 +26,83 @@ type Queryable struct {
 	Cost   *model.Cost
 	// Results keeps values of nodes; nil: everything is computed.
 	Results *results.Tier
+	// Rollups says that the query may use rollups, and which there are; nil: it reads points alone.
+	Rollups *Rollups
+	// late says that rollups lack points that came late, so that points are read wherever they are.
+	late bool
+}
+
+// Rollups are the rules by which compaction has made rollups, for queries that may use them. Functions of
+// [slots.Functions] read the summaries of slots in place of points where their windows consist of slots. All
+// else reads points, and is refused where only rollups are left.
+type Rollups struct {
+	// ID names the rules.
+	ID string
+	// Steps are the lengths of all slots in seconds.
+	Steps []int64
+	// Of returns the lengths of the slots of a series. An error means that the rules cannot tell.
+	Of func(l model.Labels) ([]int64, error)
+}
+
+// RollupUse says which queries use rollups.
+type RollupUse string
+
+// The uses.
+const (
+	RollupsOff    RollupUse = "off"    // none, and no summaries are made
+	RollupsAsked  RollupUse = "asked"  // those that ask for it
+	RollupsAlways RollupUse = "always" // all that do not refuse it
+)
+
+// UnmarshalText parses a use.
+func (u *RollupUse) UnmarshalText(text []byte) error {
+	*u = RollupUse(text)
+	if all := []RollupUse{RollupsOff, RollupsAsked, RollupsAlways}; !slices.Contains(all, *u) {
+		return fmt.Errorf("%q is unknown: must be one of off, asked, always", text)
+	}
+	return nil
+}
+
+const dayNanos = int64(24 * time.Hour)
+
+// rolled lets a request return rollups, of the longest step that fits. Slots lie within days of UTC, and
+// their rows are at their ends: so the range grows to the end of its last day.
+func (q *Queryable) rolled(req *model.Request, fits func(step int64) bool) {
+	if q.Rollups == nil {
+		return
+	}
+	if end := floorDay(req.Range.Max) + dayNanos - 1; end > req.Range.Max && req.Range.Min <= req.Range.Max {
+		req.Range.Max = end
+	}
+	req.Unlabelled = false
+	req.Rollup = &model.RollupRequest{Policies: q.Rollups.ID, Raw: q.late, Others: true}
+	steps := []int64{0}
+	for _, s := range q.Rollups.Steps {
+		if fits != nil && fits(s) {
+			steps = append(steps, s*1e9)
+		}
+	}
+	if len(steps) == 1 {
+		return
+	}
+	req.Rollup.Steps = steps
+	req.Rollup.Of = func(l model.Labels) (best int64, err error) {
+		all, err := q.Rollups.Of(l)
+		for _, s := range all {
+			if s*1e9 > best && fits(s) {
+				best = s * 1e9
+			}
+		}
+		return best, err
+	}
+}
+
+func floorDay(t int64) int64 {
+	rest := t % dayNanos
+	if rest < 0 {
+		rest += dayNanos
+	}
+	return t - rest
 }
 
 // Querier returns a querier over [mint, maxt] milliseconds. It opens nothing yet.
@@ -70,6 +149,10 @@ func (q *querier) Select(ctx context.Context, sortSeries bool, hints *storage.Se
 	req.LabelsOnly, req.LabelsCharged = set.labelsOnly, set.only != nil
 	if set.from = req.Range.Min; !set.labelsOnly && req.Range.Min <= req.Range.Max {
 		req.Range.Min = rangeOf(max(mint, math.MinInt64+1)-1, maxt).Min
+	}
+	if !set.labelsOnly {
+		q.q.rolled(req, nil)
+		set.rolled, set.first, set.last = q.q.Rollups != nil, mint, maxt
 	}
 	var err error
 	if set.rows, err = q.q.Read.Select(ctx, req); err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/read"
+	"github.com/shaledb/shale/internal/read/slots"
 )
 
 // seriesSet reads each series whole when it is reached. The engine expands a set before it looks at any
@@ -28,6 +29,9 @@ type seriesSet struct {
 	// on its left, and a histogram exactly on that bound tells whether the first one in the range follows a
 	// reset.
 	from int64
+	// rolled says that rows may stand for slots. Those with any instant from first to last are refused.
+	rolled      bool
+	first, last millis
 
 	found   int
 	current *series
@@ -48,6 +52,11 @@ func (s *seriesSet) Next() bool {
 			s.scratch.Reset()
 			if s.err = s.rows.AppendRows(s.ctx, &s.scratch); s.err != nil {
 				return s.finish()
+			}
+			if s.rolled {
+				if s.err = s.dropRolled(); s.err != nil {
+					return s.finish()
+				}
 			}
 			var some bool
 			if p, some, s.err = s.pointsInRange(); s.err != nil {
@@ -126,6 +135,21 @@ func (s *seriesSet) pointsInRange() (p points, some bool, err error) {
 		p.blobs.before = slices.Clone(s.scratch.Blob(early - 1))
 	}
 	return p, true, nil
+}
+
+// dropRolled leaves out the rows that stand for slots, and those that were read to see such.
+func (s *seriesSet) dropRolled() error {
+	if slots.Has(&s.scratch) {
+		if _, err := slots.Drop(&s.scratch, 0, s.first, s.last, string(s.rows.Labels().Get(model.NameLabel))); err != nil {
+			return err
+		}
+	}
+	n := s.scratch.Len()
+	for n > 0 && s.scratch.Times[n-1] > rangeOf(s.last, s.last).Max {
+		n--
+	}
+	s.scratch.Truncate(n)
+	return nil
 }
 
 // finish unpins what the set holds and returns false. The query may go on computing for long.

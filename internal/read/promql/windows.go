@@ -1,6 +1,7 @@
 package promql
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/prometheus/prometheus/util/annotations"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/read/slots"
 )
 
 // windows computes the values of a function, or of a selector, for one series at each step.
@@ -28,7 +30,8 @@ type windows struct {
 	matrix upstream.Matrix
 	helper upstream.EvalNodeHelper
 
-	mixed *mixed // for series with histograms
+	mixed  *mixed         // for series with histograms
+	rolled *slots.Windows // for series with summaries; nil: there was none
 
 	result        // of the last series
 	anyFloat bool // a series had a float in its result
@@ -77,6 +80,28 @@ func (w *windows) compute(rows *model.Rows, from int) error {
 	}
 	w.anyFloat = w.anyFloat || len(w.at) > 0
 	return nil
+}
+
+// computeRolled is compute for rows with summaries, of a function that they give.
+func (w *windows) computeRolled(q *Queryable, rows *model.Rows) error {
+	if w.rolled == nil {
+		w.rolled = new(slots.Windows)
+	}
+	w.reset()
+	what := w.what()
+	warning, err := w.rolled.Gather(rows, q.late, what)
+	if err != nil {
+		return err
+	}
+	if warning != "" {
+		q.Cost.Warnings.Add(warning)
+	}
+	g := slots.Grid{First: w.start - w.offset, Step: w.step, Width: w.width, Steps: w.steps()}
+	err = w.rolled.Compute(w.call.Func.Name, g, what, func(step int, v float64) {
+		w.at, w.values = append(w.at, int32(step)), append(w.values, v)
+	})
+	w.anyFloat = w.anyFloat || len(w.at) > 0
+	return err
 }
 
 // clean keeps the last of the rows in one millisecond, and removes stale markers for functions. Usually all
@@ -165,8 +190,12 @@ func (w *windows) release() {
 // pointLists keeps the memory of points between queries.
 var pointLists = sync.Pool{New: func() any { return new([]upstream.FPoint) }}
 
-// addNotes adds upstream's warning about the name of a metric that gave floats.
+// addNotes says where rollups were used, and adds upstream's warning about the name of a metric that gave
+// floats.
 func (w *windows) addNotes() {
+	if w.rolled != nil && w.rolled.Used() != "" {
+		w.notes.Add(fmt.Errorf("%w: %s was computed from %s", annotations.PromQLInfo, w.what(), w.rolled.Used()))
+	}
 	if w.fn == nil || !w.anyFloat {
 		return
 	}

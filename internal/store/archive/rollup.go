@@ -13,9 +13,15 @@ func (a *Archive) withRollups(req *model.Request) []catalog.Block {
 	want := req.Rollup
 	found := make([]catalog.Block, 0, len(blocks))
 	instead := make(map[string]int, len(rollups)) // the index of the rollups of a block
+	left := make(map[string]bool)                 // the blocks of which rollups of the wanted step are left
+	for i := range rollups {
+		if b := &rollups[i]; want.Others && b.Alone && b.Resolution == want.Step && b.Policies == want.Policies {
+			left[b.Base] = true
+		}
+	}
 	for i := range rollups {
 		switch b := &rollups[i]; {
-		case b.Alone && (b.Resolution == want.Step || b.Policies != want.Policies || want.Step == 0):
+		case b.Alone && (b.Resolution == want.Step || b.Policies != want.Policies || want.Step == 0 || want.Others && !left[b.Base]):
 			found = append(found, *b)
 		case !b.Alone && !want.Raw && b.Resolution == want.Step && b.Policies == want.Policies:
 			instead[b.Base] = i
