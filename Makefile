@@ -126,6 +126,7 @@ oracle-graphite: ## Compare renders of Graphite with graphite-web, which is inst
 	@# pyparsing 3.3 spends more than a minute of processor time on the first target.
 	GRAPHITE_NO_PREFIX=True $(VENV)/bin/pip install -q graphite-web==1.1.10 whisper==1.1.10 pyparsing==2.4.7
 	cd test/graphite-oracle && go vet . && go test -count=1 -timeout 60m . -python $(VENV)/bin/python
+	go test -tags $(TAGS) -count=1 -v -run TestRollupsBesideWhisper ./internal/app -python $(VENV)/bin/python
 	go build -o bin/test/shale ./cmd/shale
 	$(VENV)/bin/python test/graphite-oracle/python/cluster.py bin/test/shale
 
@@ -153,6 +154,7 @@ oracle-carbon: ## Compare rules, aggregates and the relay with carbon, which is 
 	$(VENV)/bin/pip install -q whisper==1.1.10
 	go build -o bin/test/shale ./cmd/shale
 	$(VENV)/bin/python test/carbon-oracle/python/relay_daemons.py $(VENV)/bin bin/test/shale
+	go test -tags '$(TAGS),e2e' -count=1 -run TestCarbonRelay ./test/e2e -shale ../../bin/test/shale -carbon $(VENV)/bin
 
 # make oracle-logql LOKI=<path> also compares the oracle of metric queries with a program of Loki, over HTTP.
 QUERIES ?= 20000

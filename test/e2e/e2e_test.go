@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -41,6 +42,9 @@ func TestRealClients(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	s := newServer(t, dir)
+	if *serverKind == "shale" {
+		s.args = append(s.args, "--graphite.storage-schemas", writeFile(t, filepath.Join(dir, "storage-schemas.conf"), secondSchemas))
+	}
 	s.start()
 	from := time.Now().Add(-time.Minute)
 	prom, promURL := startPrometheus(t, dir, s)
@@ -86,6 +90,15 @@ func TestRealClients(t *testing.T) {
 			return err
 		})
 		eventually(t, "nc", func() error { return compareNetcat(s, from, to) })
+		if *serverKind == "shale" {
+			eventually(t, "collectd, drawn", func() error {
+				samples, err := compareDrawn(s, columns, from, to)
+				if err == nil {
+					t.Logf("collectd: %d samples are drawn as they are", samples)
+				}
+				return err
+			})
+		}
 	}
 	t.Run("while the server runs", compare)
 	if *serverKind != "shale" {
