@@ -78,6 +78,12 @@ func (q *Quota) TakeSamples(n int64) error {
 	return q.TakeBytes(16 * n)
 }
 
+// Uncount takes back series and samples that are read once more, but not their memory.
+func (q *Quota) Uncount(series, samples int64) {
+	q.series.Add(-series)
+	q.samples.Add(-samples)
+}
+
 // TakeRange notes that the query asks for the rows of a range. Its error is of class [ErrLimit], names the
 // limit and the tenant, and says how much time all ranges together cover.
 func (q *Quota) TakeRange(r TimeRange) error {

@@ -18,6 +18,8 @@ type SeriesSet struct {
 
 	rows    rowMerge
 	charged int64 // bytes, for the current series
+	// series and samples are what the set has counted towards the limits of the query.
+	series, samples int64
 }
 
 func newSeriesSet(req *model.Request, cursors []model.Cursor, m *metrics) *SeriesSet {
@@ -48,6 +50,7 @@ func (s *SeriesSet) Next(ctx context.Context) bool {
 	if !s.req.LabelsCharged {
 		bytes += int64(len(s.labels))
 	}
+	s.series++
 	if err := s.req.Quota.TakeSeries(1, bytes); err != nil {
 		return s.fail(err)
 	}
@@ -96,6 +99,7 @@ func (s *SeriesSet) appendCursor(ctx context.Context, c model.Cursor, dst *model
 		return fmt.Errorf("%w: series %s: its histograms take more than 4 GiB; shorten the range", model.ErrLimit, s.key)
 	}
 	n := int64(dst.Len() - rows)
+	s.samples += n
 	if err := s.req.Quota.TakeSamples(n); err != nil {
 		return err
 	}
@@ -126,10 +130,26 @@ func (s *SeriesSet) Forget(rows *model.Rows, n int) error {
 	}
 	s.charged -= 16*int64(n) + int64(bytes)
 	s.req.Cost.Samples.Add(-int64(n))
+	s.samples -= int64(n)
 	if err := s.req.Quota.TakeSamples(-int64(n)); err != nil {
 		return err
 	}
 	return s.req.Quota.TakeBytes(-int64(bytes))
+}
+
+// UncountSeries takes the series of a closed set out of what the query counts towards its limits, and returns
+// their number: the caller reads them in another set, too. The cost stays, since they were read.
+func (s *SeriesSet) UncountSeries() (n int64) {
+	n, s.series = s.series, 0
+	s.req.Quota.Uncount(n, 0)
+	return n
+}
+
+// UncountSamples is UncountSeries for samples.
+func (s *SeriesSet) UncountSamples() (n int64) {
+	n, s.samples = s.samples, 0
+	s.req.Quota.Uncount(0, n)
+	return n
 }
 
 // besidesFloats returns the bytes of rows that TakeSamples does not charge: it charges 16 for each row.

@@ -27,6 +27,9 @@ type keptNode struct {
 	shown  int          // of the values
 	// charged is what the values take.
 	charged int64
+	// series is the most that one piece has read. So many count towards the limit of the query, since most are
+	// in every piece.
+	series int64
 }
 
 // nodeSeries is a series or group of a node, with its values at some steps.
@@ -142,7 +145,7 @@ func (s *computedSet) nextKept() bool {
 	k := s.kept
 	if k.values == nil {
 		s.err = s.joinKept()
-		if errors.Is(s.err, errNotKept) {
+		if errors.Is(s.err, errNotKept) || model.ReadsTooMuch(s.err) && k.readsTwice() {
 			return s.computeWhole()
 		}
 	}
@@ -158,9 +161,27 @@ func (s *computedSet) nextKept() bool {
 	return s.setCurrent(v.labels, int(v.bytes), &r) || s.finishKept()
 }
 
-// computeWhole computes the node as if nothing was kept.
+// readsTwice reports whether some samples may be read for several pieces: the windows of the first steps of one
+// may begin before the last step of another. As a whole, the node may read less than its pieces.
+func (k *keptNode) readsTwice() bool {
+	read := 0
+	for _, part := range k.sets {
+		if part != nil {
+			read++
+		}
+	}
+	return read > 1
+}
+
+// computeWhole computes the node as if nothing was kept. What was read of it until now does not count.
 func (s *computedSet) computeWhole() bool {
 	s.finishKept()
+	for _, part := range s.kept.sets {
+		if part != nil {
+			part.from.set.UncountSeries()
+			part.from.set.UncountSamples()
+		}
+	}
 	whole, err := s.querier.pin(s.ctx, s.n, s.held)
 	if err != nil {
 		s.err = err
@@ -222,7 +243,11 @@ func (s *computedSet) joinKept() error {
 		}
 		if part := k.sets[i]; part != nil {
 			part.end()
+			k.series = max(k.series, part.from.set.UncountSeries())
 		}
+	}
+	if err := s.q.Quota.TakeSeries(k.series, 0); err != nil {
+		return err
 	}
 	slices.SortFunc(k.values, func(a, b nodeSeries) int { return a.firsts[0].key.Compare(b.firsts[0].key) })
 	if s.any = len(k.values) > 0; s.any {
