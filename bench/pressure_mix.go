@@ -135,6 +135,7 @@ type tenantsCmd struct {
 	Rounds        int           `default:"3" help:"Rounds of each way; the table has the medians."`
 	Phase         time.Duration `default:"10s" help:"How long each half of a round takes: without and with the tenant that misbehaves."`
 	Ways          []string      `placeholder:"NAME" help:"Only these ways to misbehave."`
+	Control       bool          `help:"Measure also what the clients of the tenant that misbehaves do to the others by their own work: towards a server that computes nothing."`
 }
 
 // Help returns an example.
@@ -165,32 +166,47 @@ func (c *tenantsCmd) Run(ctx context.Context, out *streams) error {
 				fmt.Fprintln(out.stderr, "the clients compete with the server for processors:", err)
 			}
 			url := "http://" + srv.HTTP
-			errs = append(errs, neighbours.Run(ctx, neighbours.Options{
+			o := neighbours.Options{
 				URL: url, Tenants: c.Tenants, Rounds: c.Rounds, Phase: c.Phase, Ways: ways, Log: out.stderr,
-				Misbehave: func(ctx context.Context, w *neighbours.Way) (map[int]int, error) {
-					return misbehaveApart(ctx, url, w.Name)
+				Misbehave: func(ctx context.Context, w *neighbours.Way) (got map[int]int, err error) {
+					text, err := misbehaveApart(ctx, w.Name, "--url", url)
+					if err != nil {
+						return nil, err
+					}
+					return got, json.Unmarshal(text, &got)
 				},
-			}, out.stdout), srv.Alive(), srv.Stop())
+			}
+			if c.Control {
+				o.Control = func(ctx context.Context, w *neighbours.Way, got map[int]int) error {
+					text, err := json.Marshal(got)
+					if err == nil {
+						_, err = misbehaveApart(ctx, w.Name, "--alone", string(text))
+					}
+					return err
+				}
+			}
+			errs = append(errs, neighbours.Run(ctx, o, out.stdout), srv.Alive(), srv.Stop())
 		}
 		return errors.Join(errs...)
 	})
 }
 
-// misbehaveApart runs this program again, as the tenant that misbehaves, until the context ends.
-func misbehaveApart(ctx context.Context, url, way string) (statuses map[int]int, err error) {
+// misbehaveApart runs this program again, as the tenant that misbehaves, until the context ends, and returns
+// what it prints.
+func misbehaveApart(ctx context.Context, way string, flags ...string) ([]byte, error) {
 	deadline, _ := ctx.Deadline()
 	program, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(program, "misbehave", way, "--url", url, "--for", time.Until(deadline).String())
+	cmd := exec.Command(program, append([]string{"misbehave", way, "--for", time.Until(deadline).String()}, flags...)...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Run(); err != nil {
 		return nil, fmt.Errorf("misbehaving: %w: %s", err, stderr.String())
 	}
-	return statuses, json.Unmarshal(stdout.Bytes(), &statuses)
+	return stdout.Bytes(), nil
 }
 
 // setPriority sets the priority of all threads of this process. Further ones inherit it.
@@ -205,9 +221,10 @@ func setPriority(nice int) error {
 
 // misbehaveCmd is bench misbehave, which bench tenants runs.
 type misbehaveCmd struct {
-	Way string        `arg:"" help:"Name of the way."`
-	URL string        `required:"" help:"Of the server."`
-	For time.Duration `required:"" help:"How long."`
+	Way   string        `arg:"" help:"Name of the way."`
+	URL   string        `xor:"to" required:"" help:"Of the server."`
+	Alone string        `xor:"to" required:"" placeholder:"JSON" help:"Send to a server of its own instead, which computes nothing and answers with these statuses, each as often."`
+	For   time.Duration `required:"" help:"How long."`
 }
 
 // Run misbehaves, and prints the statuses of the responses.
@@ -222,5 +239,12 @@ func (c *misbehaveCmd) Run(ctx context.Context, out *streams) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.For)
 	defer cancel()
-	return json.NewEncoder(out.stdout).Encode(ways[i].Misbehave(ctx, c.URL))
+	if c.Alone == "" {
+		return json.NewEncoder(out.stdout).Encode(ways[i].Misbehave(ctx, c.URL))
+	}
+	var got map[int]int
+	if err := json.Unmarshal([]byte(c.Alone), &got); err != nil {
+		return err
+	}
+	return ways[i].Alone(ctx, got, c.For)
 }

@@ -23,6 +23,8 @@ type Options struct {
 	Ways  []Way
 	// Misbehave runs the tenant that misbehaves, and returns how often it got which status.
 	Misbehave func(ctx context.Context, w *Way) (map[int]int, error)
+	// Control is [Way.Alone]; nil: there is no control.
+	Control func(ctx context.Context, w *Way, got map[int]int) error
 	// Log gets progress.
 	Log io.Writer
 }
@@ -41,7 +43,7 @@ func Run(ctx context.Context, o Options, out io.Writer) error {
 		return err
 	}
 	var text strings.Builder
-	text.WriteString("| misbehaviour | responses | writes p50 | p99 | with it p50 | p99 | ratio of p99 | queries p50 | p99 | with it p50 | p99 | ratio of p99 | others refused |\n|" + strings.Repeat("---|", 13) + "\n")
+	text.WriteString("| misbehaviour | responses | writes p50 | p99 | with it p50 | p99 | ratio of p99 | queries p50 | p99 | with it p50 | p99 | ratio of p99 | others refused | clients alone: writes | queries |\n|" + strings.Repeat("---|", 15) + "\n")
 	refused := 0
 	for i := range o.Ways {
 		row, n, err := o.measure(ctx, crowd, &o.Ways[i])
@@ -80,6 +82,7 @@ func wait(ctx context.Context, d time.Duration) error {
 // measure makes the row of one way: medians over the rounds.
 func (o *Options) measure(ctx context.Context, crowd *crowd, w *Way) (row string, refused int, err error) {
 	names := []string{"w50", "w99", "W50", "W99", "wr", "q50", "q99", "Q50", "Q99", "qr"}
+	controls := map[string][]float64{}
 	all := map[string][]float64{}
 	statuses := map[int]int{}
 	for range o.Rounds {
@@ -111,6 +114,19 @@ func (o *Options) measure(ctx context.Context, crowd *crowd, w *Way) (row string
 		if err := wait(ctx, 2*time.Second); err != nil { // what is in progress ends
 			return "", 0, err
 		}
+		if o.Control == nil {
+			continue
+		}
+		crowd.take()
+		alone, cancel := context.WithTimeout(ctx, o.Phase)
+		err = o.Control(alone, w, got)
+		cancel()
+		if err != nil {
+			return "", 0, err
+		}
+		control := crowd.take()
+		controls["w"] = append(controls["w"], q(control.writes, 0.99)/v[1])
+		controls["q"] = append(controls["q"], q(control.queries, 0.99)/v[6])
 	}
 	cells := []string{w.Name, counts(statuses)}
 	for _, name := range names {
@@ -121,7 +137,15 @@ func (o *Options) measure(ctx context.Context, crowd *crowd, w *Way) (row string
 			cells = append(cells, fmt.Sprintf("%.1f ms", m*1000))
 		}
 	}
-	return "| " + strings.Join(append(cells, fmt.Sprint(refused)), " | ") + " |\n", refused, nil
+	cells = append(cells, fmt.Sprint(refused))
+	for _, name := range []string{"w", "q"} {
+		cell := "-"
+		if o.Control != nil {
+			cell = fmt.Sprintf("%.1f", result.Quantile(controls[name], 0.5))
+		}
+		cells = append(cells, cell)
+	}
+	return "| " + strings.Join(cells, " | ") + " |\n", refused, nil
 }
 
 // counts lists statuses and how often they came.
