@@ -1,8 +1,6 @@
 package api
 
 import (
-	"runtime"
-
 	"github.com/shaledb/shale/internal/pressure"
 	"github.com/shaledb/shale/internal/turns"
 )
@@ -21,7 +19,7 @@ type Slots struct {
 // NewSlots returns n turns, and at least one.
 func NewSlots(n int) *Slots {
 	n = max(n, 1)
-	return newSlots(n, pressure.New(min(max(2, runtime.GOMAXPROCS(0)/2), n-n/4), n-n/4))
+	return newSlots(n, pressure.New(min(max(2, pressure.Processors()/2), n-n/4), n-n/4))
 }
 
 func newSlots(n int, share *pressure.Share) *Slots {

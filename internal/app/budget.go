@@ -3,12 +3,12 @@ package app
 import (
 	"fmt"
 	"io"
-	"runtime"
 	"text/tabwriter"
 
 	"github.com/dustin/go-humanize"
 
 	"github.com/shaledb/shale/internal/config"
+	"github.com/shaledb/shale/internal/pressure"
 	"github.com/shaledb/shale/internal/store/known"
 )
 
@@ -196,7 +196,7 @@ func Explain(w io.Writer, c *config.Config, source string) error {
 		series = set.Cap()
 		set.Close()
 	}
-	cores := runtime.GOMAXPROCS(0)
+	cores := pressure.Processors()
 	seconds := usableCPU * float64(cores) // of CPU for writes in each second
 
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)

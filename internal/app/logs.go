@@ -16,6 +16,7 @@ import (
 	"github.com/shaledb/shale/internal/cache"
 	"github.com/shaledb/shale/internal/config"
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/pressure"
 	"github.com/shaledb/shale/internal/read"
 	"github.com/shaledb/shale/internal/read/logql"
 	"github.com/shaledb/shale/internal/read/logql/patterns"
@@ -39,7 +40,7 @@ var (
 func apiOptions(c config.Config, registry *prometheus.Registry, log *slog.Logger) api.Options {
 	split := memoryOf(&c)
 	queries, slots := split.queries, api.NewSlots(c.Query.MaxConcurrent)
-	processors := &model.Processors{Count: runtime.GOMAXPROCS(0), Shared: slots.Shared}
+	processors := &model.Processors{Count: pressure.Processors(), Shared: slots.Shared}
 	return api.Options{
 		Slots:      slots,
 		Pool:       &model.QueryPool{MaxBytes: queries, Grain: min(queries>>10, 64<<10), Shared: slots.Shared},

@@ -25,6 +25,7 @@ import (
 	"github.com/shaledb/shale/internal/bucket/provider"
 	"github.com/shaledb/shale/internal/config"
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/pressure"
 	"github.com/shaledb/shale/internal/store/retention"
 )
 
@@ -42,6 +43,7 @@ type Options struct {
 // durable, flushes it and closes the files.
 func Run(ctx context.Context, o Options) (err error) {
 	c, log := o.Config, o.Logger
+	pressure.Spare()
 	defer runtime.KeepAlive(boundHeap(c.MemoryBytes, outsideHeap(&c)))
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))

@@ -4,7 +4,9 @@ package archtest
 func writeRooms() []room {
 	const protocol = "a protocol knows the write path and not the store, so that receivers come and go alone"
 	return []room{
-		{"write", nil, "the write path declares what it needs of the journal and the head, and app fits them together"},
+		{"write", map[string]string{
+			"pressure": "requests of a tenant compute on a part of the processors",
+		}, "the write path declares what it needs of the journal and the head, and app fits them together"},
 		{"write/body", receiver(), "a body is bytes; what they mean is for the protocol"},
 		{"write/logs", receiver(), "streams and lines are the same in every protocol of logs"},
 		{"write/receive", receiver("write/body"), "the skin of the receivers knows no protocol"},

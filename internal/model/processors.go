@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// Processors shares the processors of the machine among the tenants whose queries compute.
+// Processors shares the processors of the machine among the tenants whose queries compute, or whose writes
+// do.
 //
 // A goroutine of a query enters before it computes, and leaves before it waits. It also leaves between two
 // pages, so that other goroutines of its tenant have their turn. How many goroutines of a tenant compute is
@@ -25,7 +26,8 @@ import (
 // So one that has read a page below such locks enters again at the next page. What it does until then, such
 // as decompressing the page, is not bounded.
 type Processors struct {
-	// Count is the number of processors, and Shared reports whether several tenants send queries; nil: one does.
+	// Count is the number of processors, and Shared reports whether several tenants send queries; nil: one
+	// does.
 	Count  int
 	Shared func() bool
 

@@ -1,7 +1,6 @@
 package pressure
 
 import (
-	"runtime"
 	"runtime/metrics"
 	"sync"
 	"time"
@@ -47,7 +46,7 @@ type Share struct {
 // New returns a share between two numbers. It begins with the smaller one, since the first burst of work
 // comes before its pressure is seen.
 func New(least, most int) *Share {
-	return newShare(least, most, runtime.GOMAXPROCS(0), scheduler(), time.Now)
+	return newShare(least, most, Processors(), scheduler(), time.Now)
 }
 
 func newShare(least, most, processors int, waited func() time.Duration, now func() time.Time) *Share {

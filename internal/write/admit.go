@@ -227,6 +227,12 @@ func (p *Path) fits(bytes int64) error {
 	}
 }
 
+// Compute returns the context of a request whose body has arrived. While several tenants write, it waits
+// until the tenant's other requests leave it a processor: see [model.Processors]. The caller must call end.
+func (g *Grant) Compute(ctx context.Context) (own context.Context, end func()) {
+	return g.p.processors.Run(ctx, g.tenant)
+}
+
 // Release returns all reserved bytes. It may be called more than once.
 func (g *Grant) Release() {
 	g.end()

@@ -3,6 +3,8 @@ package write
 import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"github.com/shaledb/shale/internal/model"
 )
 
 type metrics struct {
@@ -11,8 +13,11 @@ type metrics struct {
 	discardedLines, discardedLineBytes                                       *prometheus.CounterVec
 }
 
-func newMetrics(reg prometheus.Registerer, b *budget) *metrics {
+func newMetrics(reg prometheus.Registerer, b *budget, p *model.Processors) *metrics {
 	f := promauto.With(reg)
+	f.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "shale_write_processor_waiting_requests", Help: "Write requests that have arrived and wait for a processor, since other tenants write, too.",
+	}, func() float64 { return float64(p.Waiting()) })
 	f.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "shale_write_inflight_bytes", Help: "Bytes held by write requests in flight, as sent and as decoded.",
 	}, func() float64 { return float64(b.inUse()) })

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/pressure"
 )
 
 // Head is the part of the store that knows which series exist.
@@ -79,6 +80,7 @@ type Path struct {
 	metadataSeen metadataSeen
 	watchers     watchers
 	accounts     accounts
+	processors   *model.Processors
 	batches      sync.Pool
 	scratch      sync.Pool
 	refusals     *refusalLog
@@ -101,10 +103,11 @@ func New(o Options) *Path {
 	}
 	p := &Path{o: o, refusals: newRefusalLog(o.Logger)}
 	p.creator, _ = o.Head.(Creator)
+	p.processors = &model.Processors{Count: pressure.Processors(), Shared: func() bool { return p.accounts.shared(o.Now()) }}
 	p.budget.init(o.Limits.MaxInflightBytes)
 	p.batches.New = func() any { return new(model.Batch) }
 	p.scratch.New = func() any { return new(scratch) }
-	p.metrics = newMetrics(o.Registerer, &p.budget)
+	p.metrics = newMetrics(o.Registerer, &p.budget, p.processors)
 	return p
 }
 
@@ -205,6 +208,7 @@ func (p *Path) store(ctx context.Context, b *model.Batch, s *scratch, res *Resul
 			return p.refuse(err, "journal")
 		}
 		// A waiting request keeps its memory. Waiting requests must not starve pushes to known series.
+		model.ProcessorOf(ctx).Leave()
 		if tries == maxAwaits || !p.budget.halfFree() || p.creator == nil || !p.creator.Await(ctx, full) {
 			return p.refuseSeries(full, b)
 		}
@@ -218,6 +222,7 @@ func (p *Path) store(ctx context.Context, b *model.Batch, s *scratch, res *Resul
 // append makes all rows of a batch durable and counts them.
 func (p *Path) append(ctx context.Context, b *model.Batch, res *Result) error {
 	if b.Rows() > 0 {
+		model.ProcessorOf(ctx).Leave() // what follows mostly waits
 		if err := p.o.Journal.Append(ctx, b); err != nil {
 			return err
 		}

@@ -68,8 +68,10 @@ func (s *Server) serve(r *http.Request, store func(*Request) (Response, error)) 
 	}
 	defer grant.Release()
 	s.metrics.BodyBytes.Add(float64(len(in.Bytes)))
+	ctx, end := grant.Compute(r.Context())
+	defer end()
 	req := &Request{
-		Context: r.Context(), Tenant: tenant, Body: in.Bytes, Reserve: grant.Grow,
+		Context: ctx, Tenant: tenant, Body: in.Bytes, Reserve: grant.Grow,
 		server: s, in: in, out: s.codec.Take(), maxDecoded: limits.MaxDecodedBytes,
 	}
 	defer req.giveBuffers()

@@ -94,7 +94,11 @@ func (a *seriesPrefetch) nextBatch(ctx context.Context) (ok bool, err error) {
 		return false, nil
 	default:
 		a.empty <- a.current // has room for all
-		if a.current, ok = <-a.found; !ok {
+		processor := model.ProcessorOf(ctx)
+		processor.Leave()
+		a.current, ok = <-a.found
+		processor.Enter(ctx)
+		if !ok {
 			return false, a.err
 		}
 	}
@@ -111,14 +115,19 @@ func (a *seriesPrefetch) startFinder(ctx context.Context) {
 	}
 	a.finding.Go(func() {
 		defer close(a.found)
+		ctx, done := model.Computing(ctx)
+		defer done()
 		a.err = a.find(ctx)
 	})
 }
 
 func (a *seriesPrefetch) find(ctx context.Context) error {
+	processor := model.ProcessorOf(ctx)
 	for {
+		processor.Leave()
 		select {
 		case b := <-a.empty:
+			processor.Enter(ctx)
 			more := false
 			err := model.Caught(func() (err error) {
 				more, err = a.fill(ctx, b, batchSeries)
