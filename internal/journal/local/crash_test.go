@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/racetest"
 )
 
 // crash is a file system as a power cut may leave it, with what had been acknowledged before the cut.
@@ -98,6 +99,9 @@ func TestCrash(t *testing.T) {
 	}
 	t.Logf("%d crashes", len(c.crashes))
 	for i, cr := range c.crashes {
+		if i%racetest.Fewer > 0 {
+			continue
+		}
 		first, recs := verify(t, i, cr)
 		j := start(t, options(cr.fs))
 		mustAppend(t, j, batch(77_000))
@@ -316,6 +320,7 @@ func filled(t *testing.T) (*vfs.MemFS, []string, int) {
 
 // TestDamage changes each byte of a segment, one after the other.
 func TestDamage(t *testing.T) {
+	racetest.SkipSerial(t)
 	for _, which := range []string{"oldest", "newest"} {
 		t.Run(which, func(t *testing.T) {
 			fs, names, n := filled(t)
@@ -351,6 +356,7 @@ func TestDamage(t *testing.T) {
 
 // TestTornTail cuts the newest segment at each length, and lets zeros or noise follow.
 func TestTornTail(t *testing.T) {
+	racetest.SkipSerial(t)
 	fs, names, _ := filled(t)
 	name := names[len(names)-1]
 	_, want := replayed(t, fs, 1)

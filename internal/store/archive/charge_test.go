@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/racetest"
 	"github.com/shaledb/shale/internal/store/catalog"
 )
 
@@ -164,6 +165,7 @@ func TestFewBytesManyRows(t *testing.T) {
 // TestManySmallBlocks: what ingesters ship every few seconds is many small blocks until it is merged. A query
 // over hundreds of them has room in the default of query.max-bytes, and charges no less than it holds.
 func TestManySmallBlocks(t *testing.T) {
+	racetest.SkipSerial(t)
 	const blocks, series, defaultMaxBytes = 800, 12, 64 << 20
 	w := &world{objects: make(map[string][]byte)}
 	lines := map[string][]line{}
