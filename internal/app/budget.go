@@ -97,6 +97,9 @@ func (b budget) divided(u uses) budget {
 // sorting with it, goes to the known set: 11 GiB then hold 200 million series.
 const greatestRows = 768 << 20
 
+// greatestCompaction bounds the share of compaction: 64 inputs need no more.
+const greatestCompaction = 256 << 20
+
 func splitMemory(total int64) budget {
 	const percent = 100
 	b := budget{
@@ -105,11 +108,11 @@ func splitMemory(total int64) budget {
 		labels:     total * 9 / percent,  // a smaller share makes a storm of new series flush too often
 		journal:    total * 4 / percent,
 		pages:      total * 55 / 1000,
-		ledger:     min(total*6/1000, 8<<20),        // of touches, and of what other sizes would do
-		queries:    total * 29 / percent,            // of all queries together; one may have 25 %
-		forms:      max(total*2/percent, 5<<20),     // the largest form takes 4 MiB
-		patterns:   total * 3 / 2 / percent,         // with what waits to be mined
-		compaction: min(total*5/2/percent, 256<<20), // its inputs; the blocks that it writes take as much again
+		ledger:     min(total*6/1000, 8<<20),                   // of touches, and of what other sizes would do
+		queries:    total * 29 / percent,                       // of all queries together; one may have 25 %
+		forms:      max(total*2/percent, 5<<20),                // the largest form takes 4 MiB
+		patterns:   total * 3 / 2 / percent,                    // with what waits to be mined
+		compaction: min(total*5/2/percent, greatestCompaction), // its inputs; what it writes takes as much
 	}
 	if more := b.rows - greatestRows; more > 0 {
 		b.rows -= more
@@ -152,6 +155,8 @@ func memoryOf(c *config.Config) budget {
 	case gateway:
 		b.known += free / 2
 		b.journal += free / 2
+	case merges: // what it writes takes as much again
+		b.compaction = min(b.compaction+free/4, greatestCompaction)
 	}
 	// Of a share that two roles need, each has a half.
 	if gateway && ingest {

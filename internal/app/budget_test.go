@@ -74,6 +74,9 @@ func TestRoleShares(t *testing.T) {
 		if (writers > 0) != (b.known > 0) || (writers > 0) != (b.journal > 0) || (readers > 0) != (b.pages > 0) {
 			t.Errorf("%s: %+v", role, b)
 		}
+		if role == config.RoleCompact && b.compaction < min(5*all.compaction, greatestCompaction) {
+			t.Errorf("%s: %d bytes for merges, and %d of the role all", role, b.compaction, all.compaction)
+		}
 		if role == config.RoleGateway && b.known <= all.known || role == config.RoleQuery && b.pages <= all.pages {
 			t.Errorf("%s: %+v", role, b)
 		}

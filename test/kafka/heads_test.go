@@ -14,7 +14,7 @@ import (
 
 // TestHeads measures what partitions cost an ingester and the compactor: with FIGURES=1, like TestFigures.
 // One process has 1, 4 or 16 of them, each with a head. The same series are written and shipped several
-// times. The blocks of 16 are then merged.
+// times. The blocks of 16 are then merged by a compactor with little memory.
 func TestHeads(t *testing.T) {
 	if os.Getenv("FIGURES") == "" {
 		t.Skip("FIGURES is not set")
@@ -25,7 +25,7 @@ func TestHeads(t *testing.T) {
 			topic := fmt.Sprintf("heads-%d", partitions)
 			c := newCluster(t, broker, topic, partitions)
 			c.flags = append(c.flags, "--max-age", "0", "--retention", "0", "--memory", "512MiB")
-			gateway, ingest, compact := c.process(t, "gateway"), c.process(t, "ingest", "--ship-every", "1h"), c.process(t, "compact")
+			gateway, ingest, compact := c.process(t, "gateway"), c.process(t, "ingest", "--ship-every", "1h"), c.process(t, "compact", "--memory", "128MiB")
 			query := c.process(t, "query", "--ingesters", ingest.addr)
 			gateway.start()
 			query.start()
