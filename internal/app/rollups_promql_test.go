@@ -6,13 +6,20 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/prometheus/promql"
 
+	"github.com/shaledb/shale/internal/api"
+	"github.com/shaledb/shale/internal/api/prom"
+	"github.com/shaledb/shale/internal/config"
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/racetest"
 	"github.com/shaledb/shale/internal/read/graphite/policy"
@@ -273,4 +280,63 @@ func TestPromRollups(t *testing.T) {
 	if totals["used"] == 0 || totals["refused"] == 0 || totals["refused"] > totals["queries"]/2 {
 		t.Error("the queries are no test")
 	}
+}
+
+// TestPromRollupsAPI: the parameter and the setting say which queries use rollups, responses say where, and
+// what needs points is refused with the reason.
+func TestPromRollupsAPI(t *testing.T) {
+	p := policiesOf(t, "[all]\npattern = .*\nretentions = 60s:1d,5m:30d,1h:3y\n", "")
+	s := newSetup(t, func(o *EngineOptions) {
+		o.Rollups, o.Summaries, o.Retention = func() *policy.Policies { return p }, true, keeping(3*day)
+	})
+	begin := s.now / int64(day) * int64(day)
+	for i := range int64(6 * 1440) {
+		s.now = begin + i*int64(time.Minute)
+		must(t, s.push("a", model.LabelsOf("__name__", "temperature", "room", "a"), s.now, float64(i*i%97)))
+	}
+	must(t, s.Ship())
+	s.now += int64(2 * time.Hour)
+	s.compact(t)
+	s.expire(t)
+	at := func(d int) int64 { return (begin + int64(d)*int64(day)) / int64(time.Second) }
+	ask := func(use shalepromql.RollupUse, params string) (int, string) {
+		c := config.Default()
+		c.QueryRollups = use
+		must(t, c.Memory.UnmarshalText([]byte("256MiB")))
+		must(t, c.Resolve(config.Machine{MemoryBytes: 1 << 30, DiskBytes: 1 << 30}))
+		engine := newPromEngine(c, prometheus.NewRegistry(), nil)
+		defer func() { _ = engine.Close() }()
+		mux := http.NewServeMux()
+		prom.New(promOptions(c, s.Engine, engine, api.Options{Registerer: prometheus.NewRegistry(), Now: func() time.Time { return time.Unix(0, s.now) }})).Routes(mux)
+		r := httptest.NewRequest(http.MethodGet, "/api/v1/query?"+params, nil)
+		r.Header.Set(model.TenantHeader, "a")
+		w := httptest.NewRecorder()
+		mux.ServeHTTP(w, r)
+		return w.Code, strings.TrimSpace(w.Body.String())
+	}
+	for _, c := range []struct {
+		use    shalepromql.RollupUse
+		query  string
+		params string
+		status int
+		want   string
+	}{
+		{shalepromql.RollupsAsked, "avg_over_time(temperature[1d])", "&rollups=true", 200, `"infos":["PromQL info: avg_over_time(temperature[1d]) was computed from rollups of 1h for the time from`},
+		{shalepromql.RollupsAlways, "avg_over_time(temperature[1d])", "", 200, "rollups of 1h"},
+		{shalepromql.RollupsAlways, "avg_over_time(temperature[1d])", "&rollups=false", 200, `"result":[]`},
+		{shalepromql.RollupsAsked, "avg_over_time(temperature[1d])", "", 200, `"result":[]`},
+		{shalepromql.RollupsAsked, "avg_over_time(temperature[25m])", "&rollups=true", 200, "rollups of 5m"},
+		{shalepromql.RollupsAsked, "rate(temperature[1d])", "&rollups=true", 422, "rate(temperature[1d]) needs points, and only rollups are left"},
+		{shalepromql.RollupsAsked, "avg_over_time(temperature[90s])", "&rollups=true", 422, "needs points, or windows that consist of slots: only rollups of 1h and of 5m are left"},
+		{shalepromql.RollupsAsked, "temperature", "&rollups=true", 422, "temperature needs points, and only rollups are left"},
+		{shalepromql.RollupsOff, "temperature", "&rollups=true", 400, "query.rollups"},
+		{shalepromql.RollupsAsked, "temperature", "&rollups=maybe", 400, "must be true or false"},
+	} {
+		status, body := ask(c.use, "query="+url.QueryEscape(c.query)+"&time="+fmt.Sprint(at(1))+c.params)
+		if status != c.status || !strings.Contains(body, c.want) {
+			t.Errorf("%s, %s%s: status %d, want %d with %s: %s", c.use, c.query, c.params, status, c.status, c.want, body)
+		}
+		t.Logf("%s%s: %s", c.query, c.params, body)
+	}
+	must(t, s.Close())
 }

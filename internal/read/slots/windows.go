@@ -103,7 +103,7 @@ func (r *Windows) order(late bool, what string) (warning string, err error) {
 		case !late:
 			return "", ErrLate
 		case s.step > 0 && slot > 0 && s.step != slot:
-			return "", fmt.Errorf("%s: rollups of %s and of %s are left of the same time", what, slotText(slot), slotText(s.step))
+			return "", fmt.Errorf("%s needs points, or windows that consist of slots: only rollups of %s and of %s are left of the same time", what, slotText(slot), slotText(s.step))
 		case s.from == out[len(out)-1].from && s.to == out[len(out)-1].to:
 			// The point of a slot's first int64econd came again: the one that came later counts.
 			if s.step == 0 {
