@@ -125,6 +125,8 @@ func (x *Execution) Count(ctx context.Context, r model.TimeRange, c Counter) err
 }
 
 func (x *Execution) slices(ctx context.Context, r model.TimeRange) error {
+	found := x.stats.kept.Load()
+	missing := int64(x.sink.Limit())
 	for s := newTimeSlices(x.Direction, r, x); ; {
 		slice, ok := s.next()
 		if !ok || x.sink.Full() {
@@ -132,6 +134,11 @@ func (x *Execution) slices(ctx context.Context, r model.TimeRange) error {
 		}
 		if err := x.slice(ctx, slice); err != nil {
 			return err
+		}
+		if now := x.stats.kept.Load(); x.Program.KeepsAll {
+			missing -= now - found
+			s.found(now-found, missing)
+			found = now
 		}
 	}
 }

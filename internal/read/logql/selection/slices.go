@@ -16,6 +16,8 @@ const (
 	// A query that drops no line ends within the first slice that has as many as its limit.
 	firstSliceOfAll = time.Minute
 	sliceGrowth     = 8
+	// enoughFound is how many lines of a slice say how long the next one must be.
+	enoughFound = 16
 	// sliceGrid is where all parts end, since a day is a multiple of store.window, and is what blocks are
 	// merged into.
 	sliceGrid = int64(24 * time.Hour)
@@ -28,6 +30,7 @@ type timeSlices struct {
 	direction Direction
 	left      model.TimeRange
 	width     int64 // of the next one; 0: all that is left
+	last      int64 // that of the last one
 	// future is where the part of the range ends that lies far ahead of the clock. It has few lines and is a
 	// slice of its own. 0: there is no such part.
 	future int64
@@ -45,6 +48,20 @@ func newTimeSlices(d Direction, r model.TimeRange, x *Execution) *timeSlices {
 		s.future = future
 	}
 	return s
+}
+
+// found says how many lines the last slice had, and how many are missing still. The next slice is then half
+// as long again as it must be if lines go on like that, but not shorter than the last one. It is at most as
+// much longer as two others would be.
+func (s *timeSlices) found(lines, missing int64) {
+	if lines < enoughFound || missing <= 0 || s.width == 0 || s.last == 0 {
+		return
+	}
+	most := float64(s.last) * sliceGrowth * sliceGrowth
+	wanted := float64(s.last) * 1.5 * float64(missing) / float64(lines)
+	if wanted = min(wanted, most); wanted < math.MaxInt64/(2*sliceGrowth) {
+		s.width = max(s.last, int64(wanted))
+	}
 }
 
 // next returns the next slice, and false at the end.
@@ -79,6 +96,7 @@ func (s *timeSlices) next() (model.TimeRange, bool) {
 			s.left.Max, s.left.Min = 0, 1
 		}
 	}
+	s.last = s.width
 	if s.width > math.MaxInt64/(2*sliceGrowth) {
 		s.width = 0
 	} else {

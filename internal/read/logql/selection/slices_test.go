@@ -54,3 +54,20 @@ func TestTimeSlices(t *testing.T) {
 		}
 	})
 }
+
+// TestFoundSlices: the lines of a slice say how long the next one must be.
+func TestFoundSlices(t *testing.T) {
+	const unit = int64(firstSliceOfAll)
+	for _, test := range []struct{ lines, missing, want int64 }{
+		{0, 1000, 8 * unit}, {enoughFound - 1, 1000, 8 * unit}, {100, 200, 3 * unit}, {100, 10, unit}, {20, 10_000, 64 * unit}, {100, 2000, 30 * unit},
+	} {
+		x := &Execution{Plan: Plan{Now: 1e18, Program: &Program{KeepsAll: true}}, sink: &someSink{limit: 1}}
+		s := newTimeSlices(Backward, model.TimeRange{Min: 0, Max: 1e18}, x)
+		first, _ := s.next()
+		s.found(test.lines, test.missing)
+		next, _ := s.next()
+		if first.Max-first.Min+1 != unit || next.Max-next.Min+1 != test.want {
+			t.Errorf("%d lines, %d are missing: %d after %d", test.lines, test.missing, next.Max-next.Min+1, first.Max-first.Min+1)
+		}
+	}
+}
