@@ -15,7 +15,8 @@ import (
 
 const (
 	// flightWait is how long requests wait for one over the same cells that is on its way. Where several went
-	// together in the last companyAge, the first one waits for others for companyWait.
+	// together in the last companyAge, or others of the tenant are running, the first one waits for others for
+	// companyWait.
 	flightWait  = 500 * time.Millisecond
 	companyWait = 20 * time.Millisecond
 	companyAge  = time.Minute
@@ -42,6 +43,7 @@ type flights struct {
 	of map[string]*flight // the newest of its cells
 	// company is when requests over some cells went together.
 	company map[string]time.Time
+	running map[string]int // by tenant and account
 	bytes   int
 	until   time.Time // until when each goes alone
 }
@@ -84,7 +86,8 @@ func (k *flights) query(ctx context.Context, d *directory, r model.TimeRange, b 
 	if b.groups == nil {
 		common = d.selecting("", false).statistics(r, b, addsOffset)
 	}
-	f := k.join(ctx, fmt.Sprintf("%s %v %s", model.CallerOf(ctx).Tenant, d.account, common), d, func(f *flight) string {
+	caller := fmt.Sprintf("%s %v ", model.CallerOf(ctx).Tenant, d.account)
+	f := k.join(ctx, caller, common, d, func(f *flight) string {
 		if b.groups != nil {
 			return text
 		}
@@ -93,7 +96,7 @@ func (k *flights) query(ctx context.Context, d *directory, r model.TimeRange, b 
 	if f == nil {
 		return alone()
 	}
-	defer k.leave(f)
+	defer k.leave(caller, f)
 	select {
 	case <-f.ready:
 	case <-ctx.Done():
@@ -137,15 +140,16 @@ func anyOf(filters []string) string {
 }
 
 // join takes part in the next flight over some cells; nil: there is none for now. text returns what it asks.
-func (k *flights) join(ctx context.Context, cells string, d *directory, text func(f *flight) string, kind string) *flight {
+func (k *flights) join(ctx context.Context, caller, common string, d *directory, text func(f *flight) string, kind string) *flight {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if time.Now().Before(k.until) {
 		return nil
 	}
+	cells := caller + common
 	f := k.of[cells]
 	switch {
-	case f == nil && time.Since(k.company[cells]) < companyAge:
+	case f == nil && (k.running[caller] > 0 || time.Since(k.company[cells]) < companyAge):
 		f = k.gatherLocked(ctx, cells, nil, d.account, kind, text)
 	case f == nil:
 		f = &flight{cells: cells, ready: make(chan struct{}), ended: make(chan struct{}), begun: true, alone: true}
@@ -154,8 +158,9 @@ func (k *flights) join(ctx context.Context, cells string, d *directory, text fun
 		f = k.gatherLocked(ctx, cells, f.ended, d.account, kind, text)
 	}
 	if k.of == nil {
-		k.of = map[string]*flight{}
+		k.of, k.running = map[string]*flight{}, map[string]int{}
 	}
+	k.running[caller]++
 	k.of[cells] = f
 	if !slices.Contains(f.filters, d.filter.streams) {
 		f.filters = append(f.filters, d.filter.streams)
@@ -182,9 +187,12 @@ func (k *flights) gatherLocked(ctx context.Context, cells string, before <-chan 
 }
 
 // leave says that one of those that take part has what it wants, or has given up.
-func (k *flights) leave(f *flight) {
+func (k *flights) leave(caller string, f *flight) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if k.running[caller]--; k.running[caller] == 0 {
+		delete(k.running, caller)
+	}
 	if f.parts--; f.parts > 0 {
 		return
 	}

@@ -24,6 +24,8 @@ type countWorld struct {
 	mu    sync.Mutex
 	asked []string
 	fails func(query string) bool
+	// before is how much longer ranges are.
+	before int64
 }
 
 var askedApp = regexp.MustCompile(`"?app"?="(\w+)"`)
@@ -58,7 +60,7 @@ func newCountWorld(t *testing.T) *countWorld {
 // start counts the lines of an application, "" for all, and returns what gives the result.
 func (w *countWorld) start(ctx context.Context, t *testing.T, app string, sized bool) (result func() string) {
 	req := request()
-	req.Range = model.TimeRange{Min: 1e18, Max: 1e18 + 1e9 - 1}
+	req.Range = model.TimeRange{Min: 1e18 - w.before, Max: 1e18 + 1e9 - 1}
 	req.Cells = &model.TextCells{Step: 1e9, Phase: 1e18 - 1, Bytes: sized}
 	if app != "" {
 		req.Matchers = []model.Matcher{{Name: "app", Op: model.MatchEqual, Value: app, Match: func(v string) bool { return v == app }}}
@@ -257,8 +259,8 @@ func TestFlightsEnd(t *testing.T) {
 	w.go_(1)
 }
 
-// TestFlightsCompany: where requests went together lately, the first one waits for others. It does not if
-// there were none.
+// TestFlightsCompany: where requests went together lately, or another one of the tenant is running, the first
+// one waits for others. It does not if there were none.
 func TestFlightsCompany(t *testing.T) {
 	w := newCountWorld(t)
 	w.flights.linger = time.Hour
@@ -279,5 +281,27 @@ func TestFlightsCompany(t *testing.T) {
 	w.until(t, "a flight is left", func() bool { return len(w.flights.of) == 0 })
 	if len(w.asked) != 2 {
 		t.Errorf("%q", w.asked)
+	}
+
+	w.flights.company = nil
+	first = w.start(context.Background(), t, "a", false)
+	w.waiting(t, 0)
+	w.before = 1e9
+	ctx, cancel = context.WithCancelCause(context.Background())
+	next = w.start(ctx, t, "b", false)
+	w.until(t, "one over other cells does not wait", func() bool {
+		for _, f := range w.flights.of {
+			if !f.begun && f.parts == 1 {
+				return true
+			}
+		}
+		return false
+	})
+	cancel(errors.New("given up"))
+	expect(t, next(), "given up")
+	w.go_(1)
+	expect(t, first(), "a 1")
+	if len(w.flights.running) != 0 {
+		t.Errorf("%v are still running", w.flights.running)
 	}
 }
