@@ -47,7 +47,6 @@ func Run(ctx context.Context, o Options) (err error) {
 	defer runtime.KeepAlive(boundHeap(c.MemoryBytes, outsideHeap(&c)))
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-
 	if err := refuseOpenDoors(&c); err != nil {
 		return err
 	}
