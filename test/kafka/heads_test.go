@@ -13,18 +13,21 @@ import (
 )
 
 // TestHeads measures what partitions cost an ingester and the compactor: with FIGURES=1, like TestFigures.
-// One process has 1, 4 or 16 of them, each with a head. The same series are written and shipped several
+// One process has 1, 4, 16 or 64 of them, each with a head. The same series are written and shipped several
 // times. The blocks of 16 are then merged by a compactor with little memory.
 func TestHeads(t *testing.T) {
 	if os.Getenv("FIGURES") == "" {
 		t.Skip("FIGURES is not set")
 	}
 	broker := start(t)
-	for _, partitions := range []int{1, 4, 16} {
+	for _, partitions := range []int{1, 4, 16, 64} {
 		t.Run(fmt.Sprint(partitions), func(t *testing.T) {
-			topic := fmt.Sprintf("heads-%d", partitions)
+			topic, memory := fmt.Sprintf("heads-%d", partitions), "512MiB"
+			if partitions == 64 {
+				memory = "128MiB" // each head has 200 KiB for rows
+			}
 			c := newCluster(t, broker, topic, partitions)
-			c.flags = append(c.flags, "--max-age", "0", "--retention", "0", "--memory", "512MiB")
+			c.flags = append(c.flags, "--max-age", "0", "--retention", "0", "--memory", memory)
 			gateway, ingest, compact := c.process(t, "gateway"), c.process(t, "ingest", "--ship-every", "1h"), c.process(t, "compact", "--memory", "128MiB")
 			query := c.process(t, "query", "--ingesters", ingest.addr)
 			gateway.start()
@@ -56,7 +59,7 @@ func TestHeads(t *testing.T) {
 				ingest.stop()
 				t.Logf("it ships and stops in %v", time.Since(began).Round(10*time.Millisecond))
 			}
-			if partitions < 16 {
+			if partitions != 16 {
 				return
 			}
 			compact.start()
