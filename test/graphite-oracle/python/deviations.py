@@ -119,12 +119,13 @@ def spread(series, reference, default, defaults):
 
 
 def filling():
-    """Returns the code of transformNull that fills by time."""
+    """Returns the code of transformNull that fills by time, and moves no values if the reference is longer."""
     source = inspect.getsource(functions.transformNull)
     before = "izip_longest(series, defaults)]"
     assert before in source
+    source = source.replace(before, "izip_longest(series, spread(series, referenceSeries, default, defaults))][:len(series)]")
     scope = {}
-    exec(source.replace(before, "izip_longest(series, spread(series, referenceSeries, default, defaults))]"), {}, scope)
+    exec(source, {}, scope)
     return scope["transformNull"].__code__
 
 

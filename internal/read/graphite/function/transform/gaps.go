@@ -37,7 +37,8 @@ func transformNull(c *function.Call) (any, error) {
 			s.Values = fillWithin(s, reference, c.Number(1))
 			return s, nil
 		}
-		out := append(slices.Clone(s.Values), series.Nulls(n-len(s.Values))...)
+		// Where the reference has more values, graphite-web drops as many of the first values: all others move.
+		out := slices.Clone(s.Values)
 		for i, v := range out {
 			switch {
 			case !series.IsNull(v):
