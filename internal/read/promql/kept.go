@@ -161,8 +161,8 @@ func (s *computedSet) nextKept() bool {
 	return s.setCurrent(v.labels, int(v.bytes), &r) || s.finishKept()
 }
 
-// readsTwice reports whether some samples may be read for several pieces: the windows of the first steps of one
-// may begin before the last step of another. As a whole, the node may read less than its pieces.
+// readsTwice reports whether some samples may be read for several pieces: the windows of the first steps of
+// one may begin before the last step of another. As a whole, the node may read less than its pieces.
 func (k *keptNode) readsTwice() bool {
 	read := 0
 	for _, part := range k.sets {
