@@ -132,28 +132,32 @@ const knownTick = 10 * time.Minute
 // these carry their labels with every batch. A sweep of 200 million series takes a few seconds of CPU.
 const sweepsPerTick = 10
 
-// forgetIdle removes series without rows for IdleAfter from the known set, and retired ones.
+// forgetIdle removes series without rows for IdleAfter from the known set, and retired ones. It pauses after
+// each sweep, however long that took: a batch that was told that a series is known needs the time.
+//
+// Only a tick may make labels unneeded: the rows of series that have just retired are local.
 func (h *Head) forgetIdle(ctx context.Context) {
-	tick := time.NewTicker(knownTick / sweepsPerTick)
-	defer tick.Stop()
-	for n := 1; ; n++ {
+	ticked := time.Now()
+	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
+		case <-time.After(knownTick / sweepsPerTick):
 		}
-		sweep := h.sweepKnown
-		if n%sweepsPerTick != 0 {
-			if !h.known.NearlyFull() {
-				continue
-			}
-			sweep = h.sweepRetired
+		sweep := h.sweepRetired
+		tick := time.Since(ticked) >= knownTick
+		if tick {
+			ticked, sweep = time.Now(), h.sweepKnown
+		} else if !h.known.NearlyFull() {
+			continue
 		}
 		if err := sweep(); err != nil {
 			h.metrics.workErrors.Inc()
 			h.o.Logger.Error("cannot remove idle series from the known set", "err", err)
 		}
-		h.labelsMayGo.Store(true)
+		if tick {
+			h.labelsMayGo.Store(true)
+		}
 	}
 }
 

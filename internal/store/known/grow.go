@@ -64,7 +64,7 @@ func (k *Set) Reserve(keys int64) error {
 		s.writer.Lock()
 		var err error
 		if groups > s.table.groups {
-			err = s.rebuild(k, groups, 0, nil)
+			err = s.rebuild(k, groups, keepAll)
 		}
 		s.writer.Unlock()
 		if err != nil {
@@ -91,7 +91,7 @@ func (s *shard) add(k *Set, fp uint64, tick uint8, tenant uint16) Outcome {
 		if (last || !s.table.full()) && s.table.insert(fp, tick, tenant) {
 			break
 		}
-		if last || s.rebuild(k, min(s.table.groups*growPercent/100, k.maxGroups), 0, nil) != nil {
+		if last || s.rebuild(k, min(s.table.groups*growPercent/100, k.maxGroups), keepAll) != nil {
 			return NoRoom
 		}
 	}
@@ -100,50 +100,40 @@ func (s *shard) add(k *Set, fp uint64, tick uint8, tenant uint16) Outcome {
 	return Added
 }
 
+// keepAll is the rule of a copy that leaves nothing out.
+func keepAll(uint8) fate { return kept }
+
 // rebuild copies the table into one of the given size while lookups go on, and exchanges them. The caller
 // holds writer. Marks of activity that are set meanwhile may be lost, and the next batch of the series sets
-// them again. A series that keep refuses stays if it is marked meanwhile: a batch has been told that it is
-// known. What the copy leaves out, which may be a key's second slot (see drop), is no longer counted.
-func (s *shard) rebuild(k *Set, groups uint64, now uint8, keep func(tick uint8, tenant uint16) bool) error {
-	var left slotSet
-	if keep != nil {
-		left = make(slotSet, len(s.table.slots)/64+1)
-	}
-	for {
+// them again. Those of series that are left out or watched are not: a batch has been told that the series is
+// known, so it stays. What the copy leaves out, which may be a key's second slot (see drop), is no longer
+// counted.
+func (s *shard) rebuild(k *Set, groups uint64, fateOf func(tick uint8) fate) error {
+	words := len(s.table.slots)/64 + 1
+	for ; ; groups = groups * growPercent / 100 { // too many neighbours: a larger table spreads them
 		to, err := newTable(max(groups, minGroups))
 		if err != nil {
 			return err
 		}
-		clear(left)
-		if !s.table.copyTo(to, keep, left) { // too many neighbours: a larger table spreads them
+		c := copying{from: s.table, to: to, fateOf: fateOf, out: make(slotSet, words), watched: make(slotSet, words)}
+		if !c.all() {
 			freeArena(to.arena)
-			groups = groups * growPercent / 100
 			continue
 		}
 		s.mu.Lock()
-		// Only slots that were left out are looked at, so lookups wait for a short time.
-		if !s.table.copyMarked(to, left, now) {
+		// Few slots are looked at, so lookups wait for a short time.
+		if !c.marked() {
 			s.mu.Unlock()
 			freeArena(to.arena)
-			groups = groups * growPercent / 100
 			continue
 		}
-		old := s.table
 		s.table = to
 		s.mu.Unlock()
-		if old.used != to.used {
-			k.discount(old, to)
+		for i := range c.out.all() {
+			k.tenants[c.from.tenants[i]].Add(-1)
+			k.count.Add(-1)
 		}
-		freeArena(old.arena)
+		freeArena(c.from.arena)
 		return nil
-	}
-}
-
-// discount lowers the counts of the set by the series that a copy of a table has left out.
-func (k *Set) discount(from, to *table) {
-	after := to.tally()
-	for tenant, n := range from.tally() {
-		k.tenants[tenant].Add(after[tenant] - n)
-		k.count.Add(int64(after[tenant] - n))
 	}
 }

@@ -29,6 +29,8 @@ type shard struct {
 	writer sync.Mutex   // held by insert and sweep; before mu
 	mu     sync.RWMutex // guards the table against being exchanged
 	table  *table
+	// mayRetire is set when Retire marks a key, until a sweep has found none that is to leave with the next.
+	mayRetire atomic.Bool
 }
 
 // New returns a set that uses at most about maxBytes.

@@ -151,11 +151,14 @@ func TestKnownSweepKeepsWhatIsMarkedMeanwhile(t *testing.T) {
 	s := &k.shards[shard]
 	var l Lookup
 	s.writer.Lock()
-	err := s.rebuild(k, s.table.groups, now, func(uint8, uint16) bool {
+	err := s.rebuild(k, s.table.groups, func(tick uint8) fate {
+		if tick == now {
+			return kept
+		}
 		if miss := k.Missing(&l, 0, model.Metrics, []model.Key{key}, nil); len(miss) != 0 {
 			t.Error("the key is new")
 		}
-		return false // it was idle when the sweep looked
+		return left // it was idle when the sweep looked
 	})
 	s.writer.Unlock()
 	if err != nil {
@@ -163,6 +166,122 @@ func TestKnownSweepKeepsWhatIsMarkedMeanwhile(t *testing.T) {
 	}
 	if !k.Has(0, model.Metrics, key) {
 		t.Error("the key was called known and is not known any more")
+	}
+}
+
+// A mark that is set while a sweep copies a series that the next sweep would drop is not lost: the series is
+// active.
+func TestKnownSweepKeepsMarksOfRetired(t *testing.T) {
+	k := mustKnown(t, 8<<20)
+	const maxIdle = 7
+	key := randomKeys(1, 1)[0]
+	k.insert(0, model.Metrics, key)
+	k.Retire(0, model.Metrics, key, maxIdle)
+	_, shard := k.fingerprint(0, model.Metrics, key)
+	now := uint8(k.tick.Load())
+	var l Lookup
+	fateOf := sweeping(now, maxIdle, maxIdle)
+	s := &k.shards[shard]
+	marked := false
+	s.writer.Lock()
+	err := s.rebuild(k, s.table.groups, func(tick uint8) fate {
+		f := fateOf(tick)
+		if f == watched && !marked { // the slot was read, and is copied next
+			marked = true
+			k.Missing(&l, 0, model.Metrics, []model.Key{key}, nil)
+		}
+		return f
+	})
+	s.writer.Unlock()
+	if err != nil || !marked {
+		t.Fatal(marked, err)
+	}
+	for range 3 {
+		if err := k.SweepRetired(maxIdle); err != nil {
+			t.Error(err)
+		}
+	}
+	if !k.Has(0, model.Metrics, key) {
+		t.Error("the series is active and is not known any more")
+	}
+}
+
+// Retired series leave with the second sweep, be it one of a tick, and only those that have not come back.
+// Shards without any are left alone. The counts stay those of the slots.
+func TestKnownSweepRetired(t *testing.T) {
+	const maxIdle = 7
+	r := rand.New(rand.NewPCG(4, 4))
+	for round := range 20 {
+		k := mustKnown(t, 8<<20)
+		keys := randomKeys(4000, uint64(round))
+		left := map[model.Key]int{} // sweeps until it leaves
+		for i, key := range keys {
+			k.insert(uint16(i%3), model.Metrics, key)
+		}
+		var l Lookup
+		for range 6 {
+			for range r.IntN(200) {
+				i := r.IntN(len(keys))
+				if _, retired := left[keys[i]]; !retired && k.Has(uint16(i%3), model.Metrics, keys[i]) {
+					k.Retire(uint16(i%3), model.Metrics, keys[i], maxIdle)
+					left[keys[i]] = 2
+				}
+			}
+			for range r.IntN(40) {
+				i := r.IntN(len(keys))
+				if len(k.Missing(&l, uint16(i%3), model.Metrics, keys[i:i+1], nil)) == 0 {
+					delete(left, keys[i])
+				}
+			}
+			before := make([]*table, len(k.shards))
+			dropped, may := make([]bool, len(k.shards)), make([]bool, len(k.shards))
+			for i := range k.shards {
+				before[i] = k.shards[i].table
+			}
+			for i, key := range keys {
+				_, shard := k.fingerprint(uint16(i%3), model.Metrics, key)
+				if n := left[key]; n > 0 {
+					left[key]--
+					dropped[shard], may[shard] = dropped[shard] || n == 1, may[shard] || n == 2
+				}
+			}
+			tick := r.IntN(3) == 0
+			var err error
+			if tick {
+				err = k.AdvanceFull(maxIdle, maxIdle)
+				for i, key := range keys { // the others are active
+					if _, retired := left[key]; !retired {
+						k.Missing(&l, uint16(i%3), model.Metrics, []model.Key{key}, nil)
+					}
+				}
+			} else {
+				err = k.SweepRetired(maxIdle)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			tenants := [3]int64{}
+			for i, key := range keys {
+				n, retired := left[key]
+				if has := k.Has(uint16(i%3), model.Metrics, key); has != (!retired || n > 0) {
+					t.Fatalf("round %d: a key that leaves after %d more sweeps (%t) is known: %t", round, n, retired, has)
+				} else if has {
+					tenants[i%3]++
+				}
+			}
+			for i := range k.shards {
+				s := &k.shards[i]
+				if got := s.table != before[i]; got != dropped[i] {
+					t.Fatalf("round %d: shard %d was copied: %t", round, i, got)
+				}
+				if !tick && s.mayRetire.Load() != may[i] {
+					t.Fatalf("round %d: shard %d has retired series: %t", round, i, s.mayRetire.Load())
+				}
+			}
+			if got := [3]int64{k.OfTenant(0), k.OfTenant(1), k.OfTenant(2)}; got != tenants || k.Len() != tenants[0]+tenants[1]+tenants[2] {
+				t.Fatalf("round %d: %d series, %d of the tenants, want %d", round, k.Len(), got, tenants)
+			}
+		}
 	}
 }
 

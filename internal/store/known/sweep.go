@@ -32,6 +32,7 @@ func (k *Set) Retire(tenant uint16, signal model.Signal, key model.Key, maxIdle 
 	if age(uint8(slot), now) < maxIdle-1 {
 		// After a lost race the slot has the mark of a later batch.
 		atomic.CompareAndSwapUint64(&s.table.slots[at], slot, slot&^0xff|uint64(ticksAgo(now, maxIdle-1)))
+		s.mayRetire.Store(true)
 	}
 }
 
@@ -49,6 +50,7 @@ func (k *Set) Remark(tenant uint16, signal model.Signal, key model.Key, from, to
 	now := uint8(k.tick.Load())
 	if slot := atomic.LoadUint64(&s.table.slots[at]); age(uint8(slot), now) == from {
 		atomic.CompareAndSwapUint64(&s.table.slots[at], slot, slot&^0xff|uint64(ticksAgo(now, to)))
+		s.mayRetire.Store(true)
 	}
 }
 
@@ -65,35 +67,17 @@ func (k *Set) AdvanceFull(idle, maxIdle int) error {
 }
 
 // SweepRetired drops the keys that Retire has marked before the last sweep, without a new tick. It takes
-// those that have been idle for nearly maxIdle ticks with them.
+// those that have been idle for maxIdle ticks with them. Shards in which nothing has retired are not looked
+// at.
 func (k *Set) SweepRetired(maxIdle int) error {
+	if maxIdle < 2 {
+		return nil // Retire marks nothing: keys leave with the next tick
+	}
 	now := uint8(k.tick.Load())
-	if err := k.sweep(now, maxIdle-1, maxIdle-1); err != nil {
-		return err
-	}
-	for i := range k.shards {
-		k.shards[i].ageRetired(now, maxIdle)
-	}
-	return nil
-}
-
-// ageRetired makes the keys that Retire has marked leave with the next sweep.
-func (s *shard) ageRetired(now uint8, maxIdle int) {
-	s.writer.Lock() // so that the table stays; lookups go on
-	defer s.writer.Unlock()
-	for i := range s.table.slots {
-		if slot := atomic.LoadUint64(&s.table.slots[i]); slot != 0 && age(uint8(slot), now) == maxIdle-1 {
-			atomic.CompareAndSwapUint64(&s.table.slots[i], slot, slot&^0xff|uint64(ticksAgo(now, maxIdle)))
-		}
-	}
-}
-
-// sweep drops the keys whose mark is more than idle ticks old, unless it is maxIdle ticks old.
-func (k *Set) sweep(tick uint8, idle, maxIdle int) error {
 	for i := range k.shards {
 		s := &k.shards[i]
 		s.writer.Lock()
-		err := s.sweep(k, tick, idle, maxIdle)
+		err := s.sweepRetired(k, now, maxIdle)
 		s.writer.Unlock()
 		if err != nil {
 			return err
@@ -102,34 +86,88 @@ func (k *Set) sweep(tick uint8, idle, maxIdle int) error {
 	return nil
 }
 
-func (s *shard) sweep(k *Set, now uint8, idle, maxIdle int) error {
-	active := func(tick uint8, _ uint16) bool { n := age(tick, now); return n <= idle || n == maxIdle }
-	leaving := 0
-	for i := range s.table.slots {
-		if slot := atomic.LoadUint64(&s.table.slots[i]); slot != 0 && !active(uint8(slot), 0) {
-			leaving++
-		}
-	}
-	if leaving == 0 {
+func (s *shard) sweepRetired(k *Set, now uint8, maxIdle int) error {
+	if !s.mayRetire.Swap(false) {
 		return nil
 	}
-	groups := s.table.groups
-	if left := s.table.used - leaving; left*100 < int(groups)*slotsPerGroup*loadPercent/2 {
-		groups = uint64(left)*100/(slotsPerGroup*loadPercent)*growPercent/100 + 1
+	leaving, retired := s.ageRetired(now, maxIdle)
+	err := s.drop(k, leaving, now, maxIdle, maxIdle)
+	if retired > 0 || err != nil {
+		s.mayRetire.Store(true)
 	}
-	return s.rebuild(k, groups, now, active)
+	return err
 }
 
-// NearlyFull reports whether 95 % of the set is in use.
-func (k *Set) NearlyFull() bool { return k.count.Load() > k.maxKeys/20*19 }
+// ageRetired makes the keys that Retire has marked leave with the next sweep, and those that were to leave
+// with this one too old to stay. It returns the numbers of the latter and of the former.
+func (s *shard) ageRetired(now uint8, maxIdle int) (leaving, retired int) {
+	for i := range s.table.slots {
+		slot := atomic.LoadUint64(&s.table.slots[i])
+		if slot == 0 {
+			continue
+		}
+		switch n := age(uint8(slot), now); {
+		case n < maxIdle-1:
+		case n == maxIdle-1:
+			retired++
+			atomic.CompareAndSwapUint64(&s.table.slots[i], slot, slot&^0xff|uint64(ticksAgo(now, maxIdle)))
+		default:
+			leaving++
+			atomic.CompareAndSwapUint64(&s.table.slots[i], slot, slot&^0xff|uint64(ticksAgo(now, maxIdle+1)))
+		}
+	}
+	return leaving, retired
+}
 
-// tally counts the series of each tenant.
-func (t *table) tally() map[uint16]int32 {
-	n := make(map[uint16]int32)
-	for i := range t.slots {
-		if atomic.LoadUint64(&t.slots[i]) != 0 {
-			n[t.tenants[i]]++
+// sweep drops the keys whose mark is more than idle ticks old, unless it is maxIdle ticks old.
+func (k *Set) sweep(tick uint8, idle, maxIdle int) error {
+	for i := range k.shards {
+		s := &k.shards[i]
+		s.writer.Lock()
+		err := s.drop(k, s.leaving(tick, idle, maxIdle), tick, idle, maxIdle)
+		s.writer.Unlock()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// leaving returns how many slots a sweep drops.
+func (s *shard) leaving(now uint8, idle, maxIdle int) (n int) {
+	fateOf := sweeping(now, idle, maxIdle)
+	for i := range s.table.slots {
+		if slot := atomic.LoadUint64(&s.table.slots[i]); slot != 0 && fateOf(uint8(slot)) == left {
+			n++
 		}
 	}
 	return n
 }
+
+// sweeping returns the rule of a sweep. It watches what the next one may drop.
+func sweeping(now uint8, idle, maxIdle int) func(tick uint8) fate {
+	return func(tick uint8) fate {
+		switch n := age(tick, now); {
+		case n > idle && n != maxIdle:
+			return left
+		case n >= min(idle, maxIdle-1):
+			return watched
+		}
+		return kept
+	}
+}
+
+// drop does a sweep that about so many slots leave.
+func (s *shard) drop(k *Set, leaving int, now uint8, idle, maxIdle int) error {
+	if leaving == 0 {
+		return nil
+	}
+	groups := s.table.groups
+	if stay := s.table.used - leaving; stay*100 < int(groups)*slotsPerGroup*loadPercent/2 {
+		groups = uint64(stay)*100/(slotsPerGroup*loadPercent)*growPercent/100 + 1
+	}
+	return s.rebuild(k, groups, sweeping(now, idle, maxIdle))
+}
+
+// NearlyFull reports whether 95 % of the set is in use.
+func (k *Set) NearlyFull() bool { return k.count.Load() > k.maxKeys/20*19 }

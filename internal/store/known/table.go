@@ -123,42 +123,79 @@ func (t *table) full() bool {
 	return t.used*100 >= int(t.groups)*slotsPerGroup*loadPercent
 }
 
-// copyTo inserts the slots that keep accepts into a table of any size, unless it has them, and notes the
-// others in left. It returns false if there is no room near a home.
-func (t *table) copyTo(to *table, keep func(tick uint8, tenant uint16) bool, left slotSet) bool {
-	for i := range t.slots {
-		s := atomic.LoadUint64(&t.slots[i])
-		switch {
-		case s == 0:
-		case keep != nil && !keep(uint8(s), t.tenants[i]):
-			left.add(i)
-		case !t.copySlot(to, i, s):
+// fate is what a copy of a table does with a slot.
+type fate uint8
+
+const (
+	kept fate = iota
+	// watched is kept, and a mark that is set during the copy is not lost.
+	watched
+	// left is left out, unless it is marked during the copy.
+	left
+)
+
+// copying is a copy of a table to one of any size.
+type copying struct {
+	from, to *table
+	fateOf   func(tick uint8) fate
+	// out has the slots that are not in the copy: left ones, and second slots of keys (see Set.drop).
+	out, watched slotSet
+}
+
+// all copies the slots. It returns false if there is no room near a home.
+func (c *copying) all() bool {
+	for i := range c.from.slots {
+		s := atomic.LoadUint64(&c.from.slots[i])
+		if s == 0 {
+			continue
+		}
+		switch c.fateOf(uint8(s)) {
+		case left:
+			c.out.add(i)
+			continue
+		case watched:
+			c.watched.add(i)
+		}
+		fp := c.from.fingerprint(i)
+		if c.to.find(fp) >= 0 {
+			c.out.add(i)
+		} else if !c.to.insert(fp, uint8(s), c.from.tenants[i]) {
 			return false
 		}
 	}
 	return true
 }
 
-// copyMarked is copyTo for slots that were left out and have been marked since.
-func (t *table) copyMarked(to *table, left slotSet, now uint8) bool {
-	for i := range left.all() {
-		if s := atomic.LoadUint64(&t.slots[i]); uint8(s) == now && !t.copySlot(to, i, s) {
-			return false
+// marked copies what has been marked since: slots that were left out, and the marks of watched ones. No mark
+// may be set meanwhile.
+func (c *copying) marked() bool {
+	for i := range c.out.all() {
+		s := c.from.slots[i]
+		if c.fateOf(uint8(s)) == left {
+			continue
+		}
+		if fp := c.from.fingerprint(i); c.to.find(fp) < 0 {
+			if !c.to.insert(fp, uint8(s), c.from.tenants[i]) {
+				return false
+			}
+			c.out.remove(i)
+		}
+	}
+	for i := range c.watched.all() {
+		if s := c.from.slots[i]; c.fateOf(uint8(s)) == kept {
+			at := c.to.find(c.from.fingerprint(i))
+			c.to.slots[at] = c.to.slots[at]&^0xff | s&0xff
 		}
 	}
 	return true
-}
-
-// copySlot inserts slot i, which is s, into a table that may have it.
-func (t *table) copySlot(to *table, i int, s uint64) bool {
-	fp := t.fingerprint(i)
-	return to.find(fp) >= 0 || to.insert(fp, uint8(s), t.tenants[i])
 }
 
 // slotSet is a set of slots of a table, a bit for each.
 type slotSet []uint64
 
 func (b slotSet) add(i int) { b[i/64] |= 1 << (i % 64) }
+
+func (b slotSet) remove(i int) { b[i/64] &^= 1 << (i % 64) }
 
 // all walks the slots in order.
 func (b slotSet) all() iter.Seq[int] {
