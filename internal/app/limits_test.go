@@ -275,7 +275,7 @@ func shownElsewhere() map[string]string {
 		"limits.connections": "limit_test.go", "limits.inflight-bytes": "accept_test.go and write/path_test.go", "limits.tenants": "engine_test.go",
 		"limits.new-series": "store/head/creation_test.go", "limits.deletions": "deletion_test.go", "limits.deletion-cancel-period": "no limit of requests",
 		"limits.metadata-bytes": "store/head/metadata", "limits.metadata-families": "store/head/metadata", "limits.metadata-tenant-bytes": "store/head/metadata",
-		"query.timeout": "api/prom", "query.max-concurrent": "api/gate", "query.max-lines": "api/loki", "query.max-result-series": "api/loki", "query.enable-feature": "no limit",
+		"query.timeout": "api/prom", "query.max-concurrent": "api/gate", "query.max-lines": "api/loki", "query.max-result-series": "api/loki", "query.enable-feature": "no limit", "query.rollups": "no limit",
 		"query.max-bucket-bytes": "bill", "query.max-bucket-requests": "bill", "query.all-bucket-bytes": "bill", "query.all-bucket-requests": "bill",
 		"query.tenant-bucket-bytes": "bill", "query.tenant-bucket-requests": "bill", "retention": "retention_test.go", "retention-rules": "retention_test.go",
 	}
