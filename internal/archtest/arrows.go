@@ -182,12 +182,13 @@ func logqlRooms() []room {
 	return []room{
 		{"read/victorialogs", map[string]string{
 			"cache":      "counted rows are shared through its later tiers",
-			"turns":      "requests to the other server wait for their turn",
 			"write/logs": "lines of another server get the labels and levels of those that are received",
 
 			"read/victorialogs/breaker": "a server that fails is left alone for a while",
+			"read/victorialogs/pace":    "requests to the server run in turn",
 		}, "a source answers requests; it knows no language"},
 		{"read/victorialogs/breaker", nil, "it sees outcomes, not what was asked"},
+		{"read/victorialogs/pace", map[string]string{"turns": "requests wait for their turn"}, "it sees outcomes, not what was asked"},
 		{"read/logql", map[string]string{
 			"read":                 "lines come from the read path",
 			"read/results":         "values of leaves are kept",

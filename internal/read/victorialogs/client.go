@@ -16,6 +16,7 @@ import (
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/read/victorialogs/breaker"
+	"github.com/shaledb/shale/internal/read/victorialogs/pace"
 )
 
 const (
@@ -39,14 +40,14 @@ type client struct {
 	proofs        *http.Client // for searches for copies, which are not to take that of a count
 	metrics       *metrics
 	breaker       breaker.Breaker
-	pace          *pace
+	pace          *pace.Pace
 	budget        breaker.Budget
 	pause         time.Duration // before the first repetition
 }
 
 func newClient(s *Settings, m *metrics) *client {
 	return &client{
-		url: s.Source.url, authorization: s.Authorization, metrics: m, pause: firstPause, pace: newPace(s.Requests),
+		url: s.Source.url, authorization: s.Authorization, metrics: m, pause: firstPause, pace: pace.New(s.Requests),
 		http: connect(s.Source.url, s.Requests), counts: connect(s.Source.url, countConnections), proofs: connect(s.Source.url, 1),
 	}
 }
@@ -102,7 +103,7 @@ func (c *client) query(ctx context.Context, a access, kind, text string, each fu
 		switch {
 		case err == nil:
 			c.breaker.Succeeded()
-			c.pace.ended(began, time.Now(), true)
+			c.pace.Ended(began, time.Now(), true)
 			c.budget.Earn()
 			c.metrics.requests.WithLabelValues(kind, "ok").Inc()
 			return nil
@@ -138,14 +139,14 @@ func (c *client) query(ctx context.Context, a access, kind, text string, each fu
 func (c *client) turn(ctx context.Context, kind string) (leave func(), err error) {
 	c.metrics.waiting.Inc()
 	defer c.metrics.waiting.Dec()
-	leave, err = c.pace.enter(ctx, !c.breaker.Open())
+	leave, err = c.pace.Enter(ctx, !c.breaker.Open())
 	// It is asked after the turn: a request that waits is not the one that is let through.
 	if err == nil && !c.breaker.Allow(time.Now()) {
 		leave()
-		err = errNoneFree
+		err = pace.ErrNoneFree
 	}
 	switch {
-	case err == errNoneFree:
+	case err == pace.ErrNoneFree:
 		c.metrics.requests.WithLabelValues(kind, "refused").Inc()
 		return nil, c.tooMany()
 	case errors.Is(err, model.ErrTransient):
@@ -159,7 +160,7 @@ func (c *client) turn(ctx context.Context, kind string) (leave func(), err error
 // hung reports whether a request has waited long for a response, and its query has run out of time. A query
 // that its client has given up says nothing.
 func (c *client) hung(ctx context.Context, began time.Time, handed bool) bool {
-	return !handed && time.Since(began) >= c.pace.slow && errors.Is(ctx.Err(), context.DeadlineExceeded)
+	return !handed && time.Since(began) >= c.pace.Slow && errors.Is(ctx.Err(), context.DeadlineExceeded)
 }
 
 // failed notes a failure of which the server may be the cause. One that has too much to do is not out of
@@ -171,7 +172,7 @@ func (c *client) failed(kind string, began time.Time, outOfOrder bool) {
 	} else {
 		c.breaker.Unknown()
 	}
-	c.pace.ended(began, now, false)
+	c.pace.Ended(began, now, false)
 	c.metrics.requests.WithLabelValues(kind, "error").Inc()
 }
 

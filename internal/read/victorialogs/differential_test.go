@@ -77,6 +77,9 @@ func TestDifferential(t *testing.T) {
 		grouped, joined = grouped+victorialogs.Grouped(from), joined+victorialogs.Joined(from)
 	}
 	t.Logf("%d queries are the same (%d with a result, %d with the same error), %d are different; %d requests were for groups of streams, and %d had one in common", same, some, errs, different, grouped, joined)
+	if joined == 0 && len(data) > 0 {
+		t.Error("no two queries of one time had a request in common")
+	}
 	if some < same/2 {
 		t.Errorf("only %d of %d queries have a result", some, same)
 	}

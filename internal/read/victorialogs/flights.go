@@ -20,57 +20,82 @@ const (
 	flightWait  = 500 * time.Millisecond
 	companyWait = 20 * time.Millisecond
 	companyAge  = time.Minute
+	// flightLimit is how long a count waits for a response that others have a part in. One of them may select
+	// so much that the response takes as long as VictoriaLogs lets it.
+	flightLimit = 5 * time.Second
+	// flightBytes bounds the rows that the requests of a flight have in common, and flightsBytes those of all
+	// flights. After a response with more of them, and after one that was late, each request of the tenant is
+	// sent alone for flightPause.
+	flightBytes  = 8 << 20
+	flightsBytes = 32 << 20
+	flightPause  = time.Minute
+	// mostCompany bounds what is remembered of cells, and of tenants.
 	mostCompany = 1000
-	// flightBytes bounds the rows that several requests have in common. After a response with more of them,
-	// each is sent alone for flightPause.
-	flightBytes = 16 << 20
-	flightPause = time.Minute
 )
 
 // flights are the counts that are on their way. The panels of a page count the lines of different streams in
 // the same cells at the same time. So while one is on its way, further ones of its tenant wait for its end,
 // and then go as one request. Each takes the rows of the streams that it selects. None takes what was asked
-// for before it came. It is safe for concurrent use.
+// for before it came. Those that want the sizes of lines go apart: these take long. It is safe for concurrent
+// use.
 type flights struct {
 	client *client
 	joined func()
-	most   int           // bytes
+	most   int           // bytes of the rows of one
+	all    int           // bytes of the rows of all
 	wait   time.Duration // for the one before
 	linger time.Duration // for others, where some are expected
+	limit  time.Duration // for a response that others have a part in
 	runs   sync.WaitGroup
 
-	mu sync.Mutex
-	of map[string]*flight // the newest of its cells
+	ctx   context.Context // of the requests that several have in common
+	close context.CancelCauseFunc
+
+	mu     sync.Mutex
+	closed bool
+	of     map[string]*flight // the newest of its cells
 	// company is when requests over some cells went together.
 	company map[string]time.Time
-	running map[string]int // by tenant and account
+	running map[string]int       // by owner
+	apart   map[string]time.Time // by owner, until when each of its requests goes alone
 	bytes   int
-	until   time.Time // until when each goes alone
 }
 
 // flight is a request that some have in common. What it has is set when ready is closed.
 type flight struct {
-	cells  string
-	before <-chan struct{}
-	ready  chan struct{}
-	ended  chan struct{} // closed when the next one may begin
-	gone   chan struct{} // closed if all have given up before it began
+	owner, cells string
+	before       <-chan struct{}
+	ready        chan struct{}
+	ended        chan struct{} // closed when the next one may begin
+	gone         chan struct{} // closed if all have given up before it began
 
-	filters []string // of streams
-	sized   bool
-	latest  time.Time // when the last one that takes part gives up
-	endless bool      // it never does
-	parts   int       // that take part
-	begun   bool
-	cancel  context.CancelFunc
-	bytes   int
+	parts  []*part // those that take part
+	begun  bool
+	mixed  bool // it has the streams of several filters. This is known when it has begun
+	cancel context.CancelFunc
+	bytes  int
 
-	alone bool // it is not sent: the only one that takes part sends its own
-	rows  [][]field
-	err   error
+	alone   bool // it is not sent: the only one that takes part sends its own
+	streams []flightStream
+	err     error
 }
 
-var errTooManyRows = errors.New("requests have more rows in common than are kept at one time")
+// part is a request that takes part in a flight.
+type part struct {
+	filter string    // of streams
+	until  time.Time // when it gives up; 0: never
+}
+
+// flightStream is the rows of a stream.
+type flightStream struct {
+	spelling []byte
+	rows     [][]field
+}
+
+var (
+	errTooManyRows = errors.New("requests have more rows in common than are kept at one time")
+	errLate        = errors.New("the response to several requests takes long")
+)
 
 // query counts the lines of a directory in a range, alone or with others.
 func (k *flights) query(ctx context.Context, d *directory, r model.TimeRange, b buckets, addsOffset bool, each func(row []field) error) error {
@@ -82,48 +107,95 @@ func (k *flights) query(ctx context.Context, d *directory, r model.TimeRange, b 
 	if d.req.Cells == nil || !b.counted || d.filter.lines != "" || d.req.Cost.Fresh {
 		return alone()
 	}
-	common := text // groups are of some streams, and their rows do not say of which
+	// Groups are of some streams, and their rows do not say of which.
+	common, textOf := text, func([]string) string { return text }
 	if b.groups == nil {
-		common = d.selecting("", false).statistics(r, b, addsOffset)
+		every := d.selecting("") // the request may give up, and let go of the directory, before the text is made
+		common = every.statistics(r, b, addsOffset)
+		textOf = func(filters []string) string { return every.selecting(anyOf(filters)).statistics(r, b, addsOffset) }
 	}
-	caller := fmt.Sprintf("%s %v ", model.CallerOf(ctx).Tenant, d.account)
-	f := k.join(ctx, caller, common, d, func(f *flight) string {
-		if b.groups != nil {
-			return text
-		}
-		return d.selecting(anyOf(f.filters), f.sized).statistics(r, b, addsOffset)
-	}, kind)
+	f, own := k.join(ctx, d, common, textOf, kind)
 	if f == nil {
 		return alone()
 	}
-	defer k.leave(caller, f)
-	select {
-	case <-f.ready:
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-	switch {
+	defer k.leave(f, own)
+	switch err := k.await(ctx, f); {
+	case err == errLate:
+		k.leave(f, own) // if all do, it ends
+		return alone()
+	case err != nil:
+		return err
 	case f.alone:
 		return alone()
-	case errors.Is(f.err, model.ErrTransient):
+	case f.err == nil:
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.Is(f.err, model.ErrTransient) && (!f.mixed || k.client.breaker.Open() || k.ctx.Err() != nil):
 		return f.err
-	case f.err != nil: // the reason may be another one that takes part
+	default: // the reason may be another one that takes part
+		return alone()
+	}
+	streams, ok := f.streams, true
+	if b.groups == nil {
+		streams, ok = d.wanted(streams)
+	}
+	if !ok {
 		return alone()
 	}
 	k.joined()
-	for _, row := range f.rows {
-		if err := each(row); err != nil {
-			return err
+	for _, s := range streams {
+		for _, row := range s.rows {
+			if err := each(row); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
+// await waits for the response, but not for long if it is of streams that the caller does not select.
+func (k *flights) await(ctx context.Context, f *flight) error {
+	late := time.NewTicker(k.limit) // again and again: it may not have begun
+	defer late.Stop()
+	for {
+		select {
+		case <-f.ready:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-late.C:
+			k.mu.Lock()
+			if f.mixed {
+				k.setApartLocked(f.owner)
+			}
+			mixed := f.mixed
+			k.mu.Unlock()
+			if mixed {
+				return errLate
+			}
+		}
+	}
+}
+
+// wanted returns the streams that the request selects. Others are neither charged to it nor looked at. ok is
+// false if it cannot be told: one that cannot be shown may be another request's.
+func (d *directory) wanted(all []flightStream) (own []flightStream, ok bool) {
+	for _, s := range all {
+		found, err := d.source.streams.of(s.spelling)
+		if err != nil {
+			return nil, false
+		}
+		if found != nil && matches(d.req.Matchers, found.Labels) {
+			own = append(own, s)
+		}
+	}
+	return own, true
+}
+
 // selecting returns a directory of other streams.
-func (d *directory) selecting(streams string, sized bool) *directory {
-	apart, req, cells := *d, *d.req, *d.req.Cells
-	cells.Bytes, req.Cells = sized, &cells
-	apart.req, apart.filter.streams = &req, streams
+func (d *directory) selecting(streams string) *directory {
+	apart := *d
+	apart.filter.streams = streams
 	return &apart
 }
 
@@ -139,61 +211,60 @@ func anyOf(filters []string) string {
 	return "{" + strings.Join(all, " or ") + "}"
 }
 
-// join takes part in the next flight over some cells; nil: there is none for now. text returns what it asks.
-func (k *flights) join(ctx context.Context, caller, common string, d *directory, text func(f *flight) string, kind string) *flight {
+// owner says for whom a request is sent: no other tenant is to wait for it, or to get what it gets.
+func (d *directory) owner(ctx context.Context) string {
+	return fmt.Sprintf("%q %v %q", model.CallerOf(ctx).Tenant, d.account.Account, d.account.filter)
+}
+
+// join takes part in the next flight over some cells; nil: there is none for now. text returns what it asks
+// for the streams of some filters.
+func (k *flights) join(ctx context.Context, d *directory, common string, text func(filters []string) string, kind string) (*flight, *part) {
+	owner := d.owner(ctx)
+	cells := owner + " " + common
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if time.Now().Before(k.until) {
-		return nil
+	if k.closed || time.Now().Before(k.apart[owner]) {
+		return nil, nil
 	}
-	cells := caller + common
 	f := k.of[cells]
+	begin := func(before <-chan struct{}, wait time.Duration) {
+		f = &flight{owner: owner, cells: cells, before: before, gone: make(chan struct{}), ready: make(chan struct{}), ended: make(chan struct{})}
+		g, apart := f, context.WithoutCancel(ctx) // others are not to end with this one
+		k.runs.Go(func() { k.run(apart, g, wait, d.account, kind, text) })
+	}
 	switch {
-	case f == nil && (k.running[caller] > 0 || time.Since(k.company[cells]) < companyAge):
-		f = k.gatherLocked(ctx, cells, nil, d.account, kind, text)
+	case f == nil && (k.running[owner] > 0 || time.Since(k.company[cells]) < companyAge):
+		begin(nil, k.linger)
 	case f == nil:
-		f = &flight{cells: cells, ready: make(chan struct{}), ended: make(chan struct{}), begun: true, alone: true}
+		f = &flight{owner: owner, cells: cells, ready: make(chan struct{}), ended: make(chan struct{}), begun: true, alone: true}
 		close(f.ready)
 	case f.begun:
-		f = k.gatherLocked(ctx, cells, f.ended, d.account, kind, text)
+		begin(f.ended, k.wait)
 	}
 	if k.of == nil {
 		k.of, k.running = map[string]*flight{}, map[string]int{}
 	}
-	k.running[caller]++
+	k.running[owner]++
 	k.of[cells] = f
-	if !slices.Contains(f.filters, d.filter.streams) {
-		f.filters = append(f.filters, d.filter.streams)
-	}
-	f.parts, f.sized = f.parts+1, f.sized || d.sized()
-	if at, ok := ctx.Deadline(); !ok {
-		f.endless = true
-	} else if at.After(f.latest) {
-		f.latest = at
-	}
-	return f
+	own := &part{filter: d.filter.streams}
+	own.until, _ = ctx.Deadline()
+	f.parts = append(f.parts, own)
+	return f, own
 }
 
-// gatherLocked begins a flight that goes after another one, or soon.
-func (k *flights) gatherLocked(ctx context.Context, cells string, before <-chan struct{}, a access, kind string, text func(f *flight) string) *flight {
-	f := &flight{cells: cells, before: before, gone: make(chan struct{}), ready: make(chan struct{}), ended: make(chan struct{})}
-	wait := k.wait
-	if before == nil {
-		wait = k.linger
-	}
-	apart := context.WithoutCancel(ctx) // others are not to end with this one
-	k.runs.Go(func() { k.run(apart, f, wait, a, kind, text) })
-	return f
-}
-
-// leave says that one of those that take part has what it wants, or has given up.
-func (k *flights) leave(caller string, f *flight) {
+// leave says that one of those that take part has what it wants, or has given up. Saying so twice is no
+// harm.
+func (k *flights) leave(f *flight, own *part) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.running[caller]--; k.running[caller] == 0 {
-		delete(k.running, caller)
+	i := slices.Index(f.parts, own)
+	if i < 0 {
+		return
 	}
-	if f.parts--; f.parts > 0 {
+	if k.running[f.owner]--; k.running[f.owner] == 0 {
+		delete(k.running, f.owner)
+	}
+	if f.parts = slices.Delete(f.parts, i, i+1); len(f.parts) > 0 {
 		return
 	}
 	switch {
@@ -217,21 +288,47 @@ func (k *flights) endLocked(f *flight) {
 	close(f.ended)
 }
 
+// setApartLocked makes the requests of an owner go alone for a while.
+func (k *flights) setApartLocked(owner string) {
+	if k.apart == nil || len(k.apart) >= mostCompany {
+		k.apart = map[string]time.Time{}
+	}
+	k.apart[owner] = time.Now().Add(flightPause)
+}
+
+// filtersLocked returns the filters of those that take part, and when the last one gives up; 0: never.
+func (f *flight) filtersLocked() (filters []string, until time.Time) {
+	endless := false
+	for _, p := range f.parts {
+		if !slices.Contains(filters, p.filter) {
+			filters = append(filters, p.filter)
+		}
+		if endless = endless || p.until.IsZero(); p.until.After(until) {
+			until = p.until
+		}
+	}
+	if endless {
+		until = time.Time{}
+	}
+	return filters, until
+}
+
 // run waits for the flight before, but not longer than wait, and sends the request.
-func (k *flights) run(ctx context.Context, f *flight, wait time.Duration, a access, kind string, text func(f *flight) string) {
+func (k *flights) run(ctx context.Context, f *flight, wait time.Duration, a access, kind string, text func(filters []string) string) {
 	late := time.NewTimer(wait)
 	defer late.Stop()
 	select {
 	case <-f.before:
 	case <-late.C:
 	case <-f.gone:
+	case <-k.ctx.Done():
 	}
 	k.mu.Lock()
 	if f.begun {
 		k.mu.Unlock()
 		return
 	}
-	if f.begun = true; f.parts == 1 {
+	if f.begun = true; len(f.parts) == 1 {
 		f.alone = true
 		close(f.ready)
 		k.mu.Unlock()
@@ -241,37 +338,76 @@ func (k *flights) run(ctx context.Context, f *flight, wait time.Duration, a acce
 		k.company = map[string]time.Time{}
 	}
 	k.company[f.cells] = time.Now()
-	if f.endless {
+	filters, until := f.filtersLocked()
+	f.mixed = len(filters) > 1
+	if until.IsZero() {
 		ctx, f.cancel = context.WithCancel(ctx)
 	} else {
-		ctx, f.cancel = context.WithDeadline(ctx, f.latest)
+		ctx, f.cancel = context.WithDeadline(ctx, until)
 	}
-	asked := text(f)
 	k.mu.Unlock()
-	rows, err := [][]field(nil), errors.New("a request of several could not be sent")
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(k.ctx, func() { cancel(context.Cause(k.ctx)) })()
+	rows, err := rowsByStream{}, errors.New("a request of several could not be sent")
 	defer func() {
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		f.cancel()
-		if f.rows, f.err = rows, err; f.parts == 0 {
+		if f.streams, f.err = rows.all, err; len(f.parts) == 0 {
 			k.bytes -= f.bytes
 			f.bytes = 0
 		}
 		k.endLocked(f)
 		close(f.ready)
 	}()
-	err = k.client.query(ctx, a, kind, asked, func(row []field) error {
-		own, size := cloned(row)
-		rows = append(rows, own)
+	err = k.client.query(ctx, a, kind, text(filters), func(row []field) error {
+		size := rows.add(row)
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		f.bytes += size
-		if k.bytes += size; k.bytes > k.most {
-			k.until = time.Now().Add(flightPause)
+		k.bytes += size
+		if f.bytes > k.most {
+			k.setApartLocked(f.owner)
+			return errTooManyRows
+		}
+		if k.bytes > k.all { // which is not the fault of this one
 			return errTooManyRows
 		}
 		return nil
 	})
+}
+
+// stop ends the requests that several have in common, and waits for that.
+func (k *flights) stop() {
+	k.mu.Lock()
+	k.closed = true // no further one begins
+	k.mu.Unlock()
+	k.close(fmt.Errorf("%w: VictoriaLogs at %s is asked no more, since the process ends", model.ErrTransient, k.client.url))
+	k.runs.Wait()
+}
+
+// rowsByStream gathers rows. The next row often is of the same stream.
+type rowsByStream struct {
+	all []flightStream
+	of  map[string]int
+}
+
+// add adds a copy of a row, and returns what it takes.
+func (g *rowsByStream) add(row []field) (size int) {
+	own, size := cloned(row)
+	spelling := valueOf(own, "_stream")
+	at, known := g.of[string(spelling)]
+	if !known {
+		if g.of == nil {
+			g.of = map[string]int{}
+		}
+		at = len(g.all)
+		g.all, g.of[string(spelling)] = append(g.all, flightStream{spelling: spelling}), at
+		size += int(unsafe.Sizeof(flightStream{})) + len(spelling)
+	}
+	g.all[at].rows = append(g.all[at].rows, own)
+	return size
 }
 
 // cloned returns a copy of a row, and what it takes.

@@ -23,7 +23,10 @@ type countWorld struct {
 	may   chan struct{} // one for each response
 	mu    sync.Mutex
 	asked []string
-	fails func(query string) bool
+	by    []string // the account and the filter of each
+	limit string   // the timeout of the last one
+	fails func(rw http.ResponseWriter, query string) bool
+	more  func(rw http.ResponseWriter, app string) // further streams of an application
 	// before is how much longer ranges are.
 	before int64
 }
@@ -31,15 +34,19 @@ type countWorld struct {
 var askedApp = regexp.MustCompile(`"?app"?="(\w+)"`)
 
 func newCountWorld(t *testing.T) *countWorld {
-	w := &countWorld{may: make(chan struct{}, 100), fails: func(string) bool { return false }}
+	w := &countWorld{may: make(chan struct{}, 100), fails: func(http.ResponseWriter, string) bool { return false }, more: func(http.ResponseWriter, string) {}}
 	w.world = newWorld(t, func(rw http.ResponseWriter, r *http.Request) {
 		q := r.FormValue("query")
 		w.mu.Lock()
-		w.asked = append(w.asked, q)
+		w.asked, w.limit = append(w.asked, q), r.FormValue("timeout")
+		w.by = append(w.by, r.Header.Get("AccountID")+" "+r.FormValue("extra_filters"))
 		w.mu.Unlock()
-		<-w.may
-		if w.fails(q) {
-			http.Error(rw, "too complex", http.StatusBadRequest)
+		select {
+		case <-w.may:
+		case <-r.Context().Done():
+			return
+		}
+		if w.fails(rw, q) {
 			return
 		}
 		filter, _, _ := strings.Cut(q, "|")
@@ -50,16 +57,20 @@ func newCountWorld(t *testing.T) *countWorld {
 		for i, app := range []string{"a", "b", "c"} {
 			if len(apps) == 0 || slices.Contains(apps, app) {
 				fmt.Fprintf(rw, `{"_stream":"{app=\"%s\"}","_time":"2001-09-09T01:46:40Z","n":"%d","times":"%d","bytes":"%d"}`+"\n", app, i+1, i+1, 100*(i+1))
+				w.more(rw, app)
 			}
 		}
 	})
-	w.flights.wait = time.Hour
+	w.flights.wait, w.flights.limit = time.Hour, time.Hour
 	return w
 }
 
 // start counts the lines of an application, "" for all, and returns what gives the result.
 func (w *countWorld) start(ctx context.Context, t *testing.T, app string, sized bool) (result func() string) {
-	req := request()
+	return w.startFor(ctx, t, request(), app, sized)
+}
+
+func (w *countWorld) startFor(ctx context.Context, t *testing.T, req *model.Request, app string, sized bool) (result func() string) {
 	req.Range = model.TimeRange{Min: 1e18 - w.before, Max: 1e18 + 1e9 - 1}
 	req.Cells = &model.TextCells{Step: 1e9, Phase: 1e18 - 1, Bytes: sized}
 	if app != "" {
@@ -104,8 +115,8 @@ func (w *countWorld) start(ctx context.Context, t *testing.T, app string, sized 
 	}
 }
 
-// until waits for a state of the flights.
-func (w *countWorld) until(t *testing.T, what string, is func() bool) {
+// wait waits for a state of the flights.
+func (w *countWorld) wait(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for end := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
 		w.flights.mu.Lock()
@@ -120,12 +131,22 @@ func (w *countWorld) until(t *testing.T, what string, is func() bool) {
 	}
 }
 
+// askedFor waits until so many requests were sent.
+func (w *countWorld) askedFor(t *testing.T, n int) {
+	t.Helper()
+	w.wait(t, fmt.Sprintf("%d requests are not sent", n), func() bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return len(w.asked) == n
+	})
+}
+
 // waiting says that so many requests wait for the one that is on its way.
 func (w *countWorld) waiting(t *testing.T, n int) {
 	t.Helper()
-	w.until(t, fmt.Sprintf("%d requests do not wait", n), func() bool {
+	w.wait(t, fmt.Sprintf("%d requests do not wait", n), func() bool {
 		for _, f := range w.flights.of {
-			return !f.begun && f.parts == n || n == 0 && f.begun
+			return !f.begun && len(f.parts) == n || n == 0 && f.begun
 		}
 		return false
 	})
@@ -150,9 +171,9 @@ func TestFlights(t *testing.T) {
 	w, ctx := newCountWorld(t), context.Background()
 	first := w.start(ctx, t, "a", false)
 	w.waiting(t, 0)
-	same, other, sized := w.start(ctx, t, "a", false), w.start(ctx, t, "b", false), w.start(ctx, t, "c", true)
+	same, other, third := w.start(ctx, t, "a", false), w.start(ctx, t, "b", false), w.start(ctx, t, "c", false)
 	gone, cancel := context.WithCancel(ctx)
-	gives := w.start(gone, t, "b", true)
+	gives := w.start(gone, t, "b", false)
 	w.waiting(t, 4)
 	cancel()
 	if got := gives(); !strings.Contains(got, context.Canceled.Error()) {
@@ -163,8 +184,8 @@ func TestFlights(t *testing.T) {
 	expect(t, first(), "a 1")
 	expect(t, same(), "a 1")
 	expect(t, other(), "b 2")
-	expect(t, sized(), "c 3 300")
-	w.until(t, "a flight is left", func() bool { return len(w.flights.of) == 0 && w.flights.bytes == 0 })
+	expect(t, third(), "c 3")
+	w.wait(t, "a flight is left", func() bool { return len(w.flights.of) == 0 && w.flights.bytes == 0 })
 	if len(w.asked) != 2 || testutil.ToFloat64(w.metrics.joined) != 3 {
 		t.Fatalf("%d requests: %q", len(w.asked), w.asked)
 	}
@@ -181,17 +202,17 @@ func TestFlights(t *testing.T) {
 	w.waiting(t, 1)
 	w.go_(1)
 	expect(t, first(), "a 1")
-	w.until(t, "the next one does not go", func() bool {
+	w.wait(t, "the next one does not go", func() bool {
 		for _, f := range w.flights.of {
 			return f.begun
 		}
 		return false
 	})
-	all, some := w.start(ctx, t, "", true), w.start(ctx, t, "c", false)
+	all, some := w.start(ctx, t, "", false), w.start(ctx, t, "c", false)
 	w.waiting(t, 2)
 	w.go_(2)
 	expect(t, alone(), "b 2")
-	expect(t, all(), "a 1 100 b 2 200 c 3 300")
+	expect(t, all(), "a 1 b 2 c 3")
 	expect(t, some(), "c 3")
 	if len(w.asked) != 5 || strings.Contains(w.asked[4], "app") {
 		t.Errorf("%q", w.asked)
@@ -205,7 +226,7 @@ func TestFlightsWait(t *testing.T) {
 	first := w.start(ctx, t, "a", false)
 	w.waiting(t, 0)
 	second := w.start(ctx, t, "b", false)
-	w.until(t, "the second one waits", func() bool {
+	w.wait(t, "the second one waits", func() bool {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		return len(w.asked) == 2
@@ -218,21 +239,47 @@ func TestFlightsWait(t *testing.T) {
 // TestFlightsFail: where several cannot be asked for together, each goes alone.
 func TestFlightsFail(t *testing.T) {
 	for what, fail := range map[string]func(w *countWorld){
-		"refused":   func(w *countWorld) { w.fails = func(q string) bool { return strings.Contains(q, " or ") } },
-		"too large": func(w *countWorld) { w.flights.most = 10 },
+		"refused": func(w *countWorld) {
+			w.fails = func(rw http.ResponseWriter, q string) bool {
+				if strings.Contains(q, " or ") {
+					http.Error(rw, "too complex", http.StatusBadRequest)
+				}
+				return strings.Contains(q, " or ")
+			}
+		},
+		"out of order": func(w *countWorld) {
+			w.fails = func(rw http.ResponseWriter, q string) bool {
+				if strings.Contains(q, " or ") {
+					http.Error(rw, "it takes more than 30 s", http.StatusServiceUnavailable)
+				}
+				return strings.Contains(q, " or ")
+			}
+		},
+		"cut": func(w *countWorld) {
+			w.fails = func(rw http.ResponseWriter, q string) bool {
+				if strings.Contains(q, " or ") {
+					fmt.Fprintln(rw, `{"_stream":"{app=\"b\"}","_time":"2001-09-09T01:46:40Z","n":"7","times":"7"}`)
+					_ = http.NewResponseController(rw).Flush()
+					panic(http.ErrAbortHandler)
+				}
+				return false
+			}
+		},
+		"too large":             func(w *countWorld) { w.flights.most = 10 },
+		"too large with others": func(w *countWorld) { w.flights.all = 10 },
 	} {
 		t.Run(what, func(t *testing.T) {
 			w, ctx := newCountWorld(t), context.Background()
 			fail(w)
 			first := w.start(ctx, t, "a", false)
 			w.waiting(t, 0)
-			second, third := w.start(ctx, t, "b", false), w.start(ctx, t, "c", true)
+			second, third := w.start(ctx, t, "b", false), w.start(ctx, t, "a", false)
 			w.waiting(t, 2)
-			w.go_(4)
+			w.go_(10)
 			expect(t, first(), "a 1")
 			expect(t, second(), "b 2")
-			expect(t, third(), "c 3 300")
-			w.until(t, "a flight is left", func() bool { return len(w.flights.of) == 0 && w.flights.bytes == 0 })
+			expect(t, third(), "a 1")
+			w.wait(t, "a flight is left", func() bool { return len(w.flights.of) == 0 && w.flights.bytes == 0 })
 		})
 	}
 }
@@ -247,7 +294,7 @@ func TestFlightsEnd(t *testing.T) {
 	w.waiting(t, 2)
 	w.go_(1)
 	expect(t, first(), "a 1")
-	w.until(t, "the others are not asked for", func() bool {
+	w.wait(t, "the others are not asked for", func() bool {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		return len(w.asked) == 2
@@ -255,7 +302,7 @@ func TestFlightsEnd(t *testing.T) {
 	cancel(errors.New("given up"))
 	expect(t, second(), "given up")
 	expect(t, third(), "given up")
-	w.until(t, "a flight is left", func() bool { return len(w.flights.of) == 0 && w.flights.bytes == 0 })
+	w.wait(t, "a flight is left", func() bool { return len(w.flights.of) == 0 && w.flights.bytes == 0 })
 	w.go_(1)
 }
 
@@ -278,7 +325,7 @@ func TestFlightsCompany(t *testing.T) {
 	cancel(errors.New("given up"))
 	expect(t, next(), "given up")
 	expect(t, another(), "given up")
-	w.until(t, "a flight is left", func() bool { return len(w.flights.of) == 0 })
+	w.wait(t, "a flight is left", func() bool { return len(w.flights.of) == 0 })
 	if len(w.asked) != 2 {
 		t.Errorf("%q", w.asked)
 	}
@@ -289,9 +336,9 @@ func TestFlightsCompany(t *testing.T) {
 	w.before = 1e9
 	ctx, cancel = context.WithCancelCause(context.Background())
 	next = w.start(ctx, t, "b", false)
-	w.until(t, "one over other cells does not wait", func() bool {
+	w.wait(t, "one over other cells does not wait", func() bool {
 		for _, f := range w.flights.of {
-			if !f.begun && f.parts == 1 {
+			if !f.begun && len(f.parts) == 1 {
 				return true
 			}
 		}
@@ -304,4 +351,201 @@ func TestFlightsCompany(t *testing.T) {
 	if len(w.flights.running) != 0 {
 		t.Errorf("%v are still running", w.flights.running)
 	}
+}
+
+// TestFlightsFailAlike: requests of the same streams fail together: each alone would fail, too.
+func TestFlightsFailAlike(t *testing.T) {
+	w, ctx := newCountWorld(t), context.Background()
+	first := w.start(ctx, t, "a", false)
+	w.waiting(t, 0)
+	second, third := w.start(ctx, t, "b", false), w.start(ctx, t, "b", false)
+	w.waiting(t, 2)
+	w.fails = func(rw http.ResponseWriter, q string) bool {
+		if strings.Contains(q, `"b"`) {
+			http.Error(rw, "no", http.StatusServiceUnavailable)
+		}
+		return strings.Contains(q, `"b"`)
+	}
+	w.go_(10)
+	expect(t, first(), "a 1")
+	for _, result := range []func() string{second, third} {
+		if got := result(); !strings.Contains(got, "503") {
+			t.Errorf("got %s", got)
+		}
+	}
+	if n := len(w.asked); n > 1+maxAttempts {
+		t.Errorf("%d requests", n)
+	}
+}
+
+// TestFlightsLate: one that selects much does not keep others waiting. They go alone after some time, and so
+// do those after them, but not those of other tenants.
+func TestFlightsLate(t *testing.T) {
+	w, ctx := newCountWorld(t), callerOf("x")
+	w.flights.limit = 20 * time.Millisecond
+	first := w.start(ctx, t, "a", false)
+	w.waiting(t, 0)
+	second, third := w.start(ctx, t, "b", false), w.start(ctx, t, "c", false)
+	w.waiting(t, 2)
+	w.go_(1)
+	expect(t, first(), "a 1")
+	// The request of both hangs.
+	w.wait(t, "the others do not go alone", func() bool { return len(w.flights.apart) == 1 && len(w.flights.of) == 0 })
+	w.go_(2)
+	expect(t, second(), "b 2")
+	expect(t, third(), "c 3")
+	for tenant, flies := range map[string]int{"x": 0, "y": 1} {
+		before := len(w.asked)
+		next := w.start(callerOf(tenant), t, "a", false)
+		w.askedFor(t, before+1)
+		w.flights.mu.Lock()
+		if n := len(w.flights.of); n != flies {
+			t.Errorf("%d flights of %s", n, tenant)
+		}
+		w.flights.mu.Unlock()
+		w.go_(1)
+		expect(t, next(), "a 1")
+	}
+}
+
+// TestFlightsSized: a count that wants the sizes of lines does not wait for one that does not, nor the other
+// way round.
+func TestFlightsSized(t *testing.T) {
+	w, ctx := newCountWorld(t), context.Background()
+	var all []func() string
+	for i, sized := range []bool{false, true} {
+		all = append(all, w.start(ctx, t, "a", sized))
+		w.askedFor(t, i+1)
+	}
+	w.go_(2)
+	expect(t, all[0](), "a 1")
+	expect(t, all[1](), "a 1 100")
+}
+
+// TestFlightsLeft: one that gives up before the request is sent leaves nothing in it: neither its streams nor
+// the time that it would have waited.
+func TestFlightsLeft(t *testing.T) {
+	w, ctx := newCountWorld(t), context.Background()
+	first := w.start(ctx, t, "a", false)
+	w.waiting(t, 0)
+	given, give := context.WithCancelCause(ctx)
+	gone := w.start(given, t, "", false)
+	w.waiting(t, 1)
+	short, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	long, cancel := context.WithTimeout(ctx, time.Hour)
+	defer cancel()
+	second, third := w.start(short, t, "b", false), w.start(long, t, "c", false)
+	w.waiting(t, 3)
+	give(errors.New("given up"))
+	expect(t, gone(), "given up")
+	w.waiting(t, 2)
+	w.go_(2)
+	expect(t, first(), "a 1")
+	expect(t, second(), "b 2")
+	expect(t, third(), "c 3")
+	timeout, err := time.ParseDuration(w.limit)
+	if err != nil || timeout > time.Hour || timeout < 50*time.Minute {
+		t.Errorf("the request may take %q", w.limit)
+	}
+	if len(w.asked) != 2 || !strings.Contains(w.asked[1], `"b"`) || strings.Contains(w.asked[1], `"a"`) {
+		t.Errorf("%q", w.asked)
+	}
+}
+
+// TestFlightsForeignStreams: the streams of others are neither charged to a request nor judged by it.
+func TestFlightsForeignStreams(t *testing.T) {
+	for what, more := range map[string]string{"many": "", "broken": `{app="b",x}`} {
+		t.Run(what, func(t *testing.T) {
+			w, ctx := newCountWorld(t), context.Background()
+			w.more = func(rw http.ResponseWriter, app string) {
+				for i := range 1000 {
+					spelling := more
+					if more == "" {
+						spelling = fmt.Sprintf(`{app="b",pod="%d"}`, i)
+					}
+					if app == "b" {
+						fmt.Fprintf(rw, `{"_stream":%q,"_time":"2001-09-09T01:46:40Z","n":"1","times":"1"}`+"\n", spelling)
+					}
+				}
+			}
+			first := w.start(ctx, t, "c", false)
+			w.waiting(t, 0)
+			req := request()
+			req.Quota.MaxBytes = 64 << 10
+			second, third := w.start(ctx, t, "b", false), w.startFor(ctx, t, req, "a", false)
+			w.waiting(t, 2)
+			w.go_(10)
+			expect(t, first(), "c 3")
+			expect(t, third(), "a 1")
+			switch got := second(); {
+			case more == "" && strings.Count(got, "b ") != 1001:
+				t.Errorf("got %.100s", got)
+			case more != "" && !strings.Contains(got, model.ErrCorrupt.Error()):
+				t.Errorf("got %.100s", got)
+			}
+		})
+	}
+}
+
+// TestFlightsApart: no request takes part in one of another tenant or account, or with another filter.
+func TestFlightsApart(t *testing.T) {
+	w := newCountWorld(t)
+	if err := w.settings.Accounts.UnmarshalText([]byte("x=1,y=2,z=2")); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.settings.Filters.UnmarshalText([]byte(`z={env="prod"}`)); err != nil {
+		t.Fatal(err)
+	}
+	var all []func() string
+	for i, of := range []struct{ caller, tenant, by string }{
+		{"q", "x", "1 "}, {"q", "y", "2 "}, {"q", "z", `2 {env="prod"}`}, {"y", "y", "2 "},
+	} {
+		req := request()
+		req.Tenant = of.tenant
+		all = append(all, w.startFor(callerOf(of.caller), t, req, "a", false))
+		w.askedFor(t, i+1)
+		if got := w.by[i]; got != of.by {
+			t.Errorf("%s asks as %q, want %q", of, got, of.by)
+		}
+	}
+	w.go_(4)
+	for _, result := range all {
+		expect(t, result(), "a 1")
+	}
+}
+
+// TestFlightsClose: closing ends a request that some have in common, however long they would wait.
+func TestFlightsClose(t *testing.T) {
+	w, ctx := newCountWorld(t), context.Background()
+	first := w.start(ctx, t, "a", false)
+	w.waiting(t, 0)
+	second, third := w.start(ctx, t, "b", false), w.start(ctx, t, "c", false)
+	w.waiting(t, 2)
+	w.go_(1)
+	expect(t, first(), "a 1")
+	w.askedFor(t, 2)
+	closed := make(chan error)
+	go func() { closed <- w.Close() }()
+	select {
+	case err := <-closed:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("it is not closed")
+	}
+	for _, result := range []func() string{second, third} {
+		if got := result(); !strings.Contains(got, "cannot be asked") {
+			t.Errorf("got %s", got)
+		}
+	}
+	// Later ones have no others to wait for.
+	next := w.start(ctx, t, "a", false)
+	w.askedFor(t, 3)
+	if len(w.flights.of) != 0 {
+		t.Error("a flight has begun")
+	}
+	w.go_(1)
+	expect(t, next(), "a 1")
 }

@@ -54,7 +54,7 @@ func (d *directory) groupingOf(ctx context.Context) (*grouping, error) {
 		return g, err
 	}
 	// The reason may be a stream that the request does not select.
-	k.setOwn(fmt.Sprintf("%v", d.account))
+	k.setOwn(d.owner(ctx))
 	if spellings, _, err = k.alone(ctx, d); err != nil {
 		return nil, err
 	}

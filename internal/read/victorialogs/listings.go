@@ -46,7 +46,7 @@ type listing struct {
 // get returns the streams of a request, and whether others of its account may be among them.
 func (k *listings) get(ctx context.Context, d *directory) (all [][]byte, others bool, err error) {
 	// A list waits for the turn of its caller. Those of another tenant are not to wait for that.
-	account := fmt.Sprintf("%v %s", d.account, model.CallerOf(ctx).Tenant)
+	account := d.owner(ctx)
 	if k.every <= 0 || d.req.Cost.Fresh || k.isOwn(account) {
 		return k.alone(ctx, d)
 	}

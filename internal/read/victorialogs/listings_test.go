@@ -110,7 +110,7 @@ func TestListingsOfTenants(t *testing.T) {
 	ctx, cancel := context.WithTimeout(callerOf("quiet"), 10*time.Second)
 	defer cancel()
 	for _, tenant := range []string{"quiet", "flood", "flood", "flood"} {
-		leave, err := w.client.pace.enter(callerOf(tenant), true)
+		leave, err := w.client.pace.Enter(callerOf(tenant), true)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -123,7 +123,7 @@ func TestListingsOfTenants(t *testing.T) {
 	flood, end := context.WithCancel(callerOf("flood"))
 	ended := make(chan error)
 	go func() { ended <- get(flood) }()
-	for w.client.pace.queue.Waiting("flood") == 0 {
+	for w.client.pace.Waiting("flood") == 0 {
 		time.Sleep(time.Millisecond)
 	}
 	if err := get(ctx); err != nil {
@@ -175,7 +175,34 @@ func TestListingsOverlap(t *testing.T) {
 			_ = get(1000, nil)
 		}()
 	}
-	if n := w.client.pace.queue.Running(); n != 0 {
+	if n := w.client.pace.Running(); n != 0 {
 		t.Errorf("%d turns were not given back", n)
+	}
+}
+
+// TestListingsOfOwn: where a stream that a request does not select keeps streams from being grouped, the next
+// requests ask for their own streams only.
+func TestListingsOfOwn(t *testing.T) {
+	everything := 0
+	w := newWorld(t, func(rw http.ResponseWriter, r *http.Request) {
+		io.WriteString(rw, `{"_stream":"{app=\"web\",pod=\"1\"}"}`+"\n")
+		if strings.HasSuffix(r.FormValue("query"), " limit 5001") {
+			everything++
+			io.WriteString(rw, `{"_stream":"{app=\"a\\\"b\"}"}`+"\n")
+		}
+	})
+	w.listings.every = time.Nanosecond
+	for range 3 {
+		req := request()
+		req.Cells = &model.TextCells{Step: 1e9, Grouped: true, Labels: []string{"app"}}
+		d := &directory{source: w.Source, req: req, filter: w.filterOf(req), streams: newStreamSet(w.Source, req)}
+		g, err := d.groupingOf(callerOf("x"))
+		if err != nil || !g.plain {
+			t.Errorf("%+v, %v", g, err)
+		}
+		d.release()
+	}
+	if everything != 1 {
+		t.Errorf("all streams are listed %d times", everything)
 	}
 }

@@ -10,154 +10,25 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/read/victorialogs/breaker"
-	"github.com/shaledb/shale/internal/turns"
+	"github.com/shaledb/shale/internal/read/victorialogs/pace"
 )
 
 func callerOf(tenant string) context.Context {
 	return model.WithCaller(context.Background(), model.Caller{Tenant: tenant})
 }
 
-// TestTurnsOfTenants: a tenant that floods the server does not keep another one from it, and is refused by
-// its name once too many of its requests wait.
-func TestTurnsOfTenants(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := newPace(8)
-		type done struct {
-			tenant string
-			leave  func()
-		}
-		order := make(chan done, 1000)
-		enter := func(tenant string) {
-			go func() {
-				if leave, err := p.enter(callerOf(tenant), true); err == nil {
-					order <- done{tenant, leave}
-				}
-			}()
-			synctest.Wait()
-		}
-		enter("quiet")
-		(<-order).leave()
-		for range 50 {
-			enter("flood")
-		}
-		if n := len(order); n != 6 {
-			t.Errorf("%d requests of a tenant run while another one sends some, want 6", n)
-		}
-		enter("quiet")
-		enter("quiet")
-		var last []string
-		for len(order) > 0 {
-			last = append(last, (<-order).tenant)
-		}
-		if want := "flood flood flood flood flood flood quiet quiet"; strings.Join(last, " ") != want {
-			t.Errorf("%v run, want %s", last, want)
-		}
-		for range 200 {
-			enter("flood")
-		}
-		_, err := p.enter(callerOf("flood"), true)
-		var limit *model.LimitError
-		if !errors.As(err, &limit) || !errors.Is(err, model.ErrTransient) || limit.Limit != "victorialogs.max-requests" {
-			t.Fatalf("%v, want a limit", err)
-		}
-		for _, want := range []string{"96 of them of tenant flood", "of 8 (victorialogs.max-requests)"} {
-			if !strings.Contains(err.Error(), want) {
-				t.Errorf("%v does not say %q", err, want)
-			}
-		}
-		ctx, cancel := context.WithTimeout(callerOf("quiet"), time.Second)
-		defer cancel()
-		if _, err := p.enter(ctx, true); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("%v, want a place in the queue until the time is over", err)
-		}
-		if n := p.queue.Waiting("quiet"); n != 0 {
-			t.Errorf("%d requests that gave up wait", n)
-		}
-		for p.queue.Waiting("flood") > 0 || len(order) > 0 { // let all end
-			p.queue.Leave("flood")
-			synctest.Wait()
-			<-order
-		}
-	})
-}
-
-// TestPace: requests that fail or are slow halve how many may run, once for all that began together, and good
-// ones raise it one by one.
-func TestPace(t *testing.T) {
-	p, at := newPace(16), time.Unix(1000, 0)
-	check := func(want int) {
-		t.Helper()
-		if got := p.limit(); got != want {
-			t.Errorf("%d may run, want %d", got, want)
-		}
-	}
-	for range 16 {
-		p.ended(at, at.Add(time.Second), false)
-	}
-	check(8)
-	at = at.Add(time.Second)
-	p.ended(at, at.Add(p.slow), true) // right, and slow
-	check(4)
-	at = at.Add(p.slow)
-	for range 5 {
-		p.ended(at, at.Add(time.Millisecond), false)
-		at = at.Add(time.Second)
-	}
-	check(leastRequests)
-	for n := leastRequests; n < 16; n++ {
-		check(n)
-		for range n {
-			p.ended(at, at.Add(time.Second), true)
-		}
-	}
-	check(16)
-	p.ended(at, at.Add(time.Second), true)
-	check(16)
-	if one := newPace(1); !one.Allows(0) || one.Allows(1) {
-		t.Error("a single turn is not one")
-	}
-}
-
-// TestPaceAtOnce: the queue hands out as many turns as may run, in whatever order requests end.
-func TestPaceAtOnce(t *testing.T) {
-	for i := range 10_000 {
-		p, now := newPace(64), time.Unix(1000, 0)
-		p.ended(now, now, false)
-		var all sync.WaitGroup
-		for range 4 {
-			all.Go(func() {
-				for range 50 {
-					p.ended(now, now, true)
-					p.queue.Running() // so that others wait for the queue
-				}
-			})
-		}
-		all.Wait()
-		n := 0
-		for w, err := p.queue.Enter("a", 0, false); w == nil; w, err = p.queue.Enter("a", 0, false) {
-			if n++; err != nil {
-				t.Fatal(err)
-			}
-		}
-		if n != p.limit() {
-			t.Fatalf("round %d: there are %d turns, and %d may run", i, n, p.limit())
-		}
-	}
-}
-
 // TestOpenWithoutTurns: while the breaker is open, a request is refused at once, although those that have the
 // turns hang.
 func TestOpenWithoutTurns(t *testing.T) {
 	w := newWorld(t, answering(statRow, rowOne+rowTwo))
-	w.client.pace = newPace(2)
+	w.client.pace = pace.New(2)
 	var held []func()
 	for range 2 {
-		leave, err := w.client.pace.enter(context.Background(), true)
+		leave, err := w.client.pace.Enter(context.Background(), true)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -173,7 +44,7 @@ func TestOpenWithoutTurns(t *testing.T) {
 			t.Errorf("%v, want a refusal", err)
 		}
 	}
-	if n := w.client.pace.queue.Waiting(model.CallerOf(ctx).Tenant); n != 0 {
+	if n := w.client.pace.Waiting(model.CallerOf(ctx).Tenant); n != 0 {
 		t.Errorf("%d requests wait", n)
 	}
 	held[0]()
@@ -199,7 +70,7 @@ func TestOverload(t *testing.T) {
 		time.Sleep(time.Millisecond)
 		answering(statRow, rowOne+rowTwo)(rw, r)
 	})
-	w.client.pace = newPace(16)
+	w.client.pace = pace.New(16)
 	w.client.http = connect(w.client.url, 16)
 	defer w.client.http.CloseIdleConnections()
 	var all sync.WaitGroup
@@ -220,11 +91,11 @@ func TestOverload(t *testing.T) {
 		})
 	}
 	all.Wait()
-	t.Logf("%d right, %d errors, %d responses were refusals, %d may run now", right.Load(), failed.Load(), refused.Load(), w.client.pace.limit())
-	if wrong.Load() > 0 || right.Load() == 0 || w.client.pace.limit() == 16 {
-		t.Errorf("%d wrong, %d right, %d may run", wrong.Load(), right.Load(), w.client.pace.limit())
+	t.Logf("%d right, %d errors, %d responses were refusals, %d may run now", right.Load(), failed.Load(), refused.Load(), w.client.pace.Limit())
+	if wrong.Load() > 0 || right.Load() == 0 || w.client.pace.Limit() == 16 {
+		t.Errorf("%d wrong, %d right, %d may run", wrong.Load(), right.Load(), w.client.pace.Limit())
 	}
-	if w.client.pace.queue.Running() != 0 {
+	if w.client.pace.Running() != 0 {
 		t.Error("turns were not given back")
 	}
 }
@@ -241,7 +112,7 @@ func TestHung(t *testing.T) {
 		}
 	})
 	defer close(release)
-	w.client.pace.slow = time.Millisecond
+	w.client.pace.Slow = time.Millisecond
 	for range 2 * breaker.Failures {
 		ctx, cancel := context.WithCancel(context.Background())
 		time.AfterFunc(5*time.Millisecond, cancel)
@@ -249,7 +120,7 @@ func TestHung(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if w.client.breaker.Open() || w.client.pace.limit() != 4 {
+	if w.client.breaker.Open() || w.client.pace.Limit() != 4 {
 		t.Error("clients that gave up count as failures of the server")
 	}
 	for range breaker.Failures {
@@ -259,12 +130,10 @@ func TestHung(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if !w.client.breaker.Open() || w.client.pace.limit() != leastRequests {
-		t.Errorf("the breaker is open: %v, %d may run", w.client.breaker.Open(), w.client.pace.limit())
+	if !w.client.breaker.Open() || w.client.pace.Limit() != pace.LeastRequests {
+		t.Errorf("the breaker is open: %v, %d may run", w.client.breaker.Open(), w.client.pace.Limit())
 	}
 	if _, err := w.lines(context.Background(), request()); !errors.Is(err, model.ErrTransient) || !strings.Contains(err.Error(), fmt.Sprint(breaker.Failures)) {
 		t.Errorf("%v, want a refusal", err)
 	}
 }
-
-var _ turns.Share = (*pace)(nil)

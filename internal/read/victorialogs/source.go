@@ -61,11 +61,12 @@ type Source struct {
 // New returns a Source. It does not ask the server.
 func New(o Options) *Source {
 	s := &Source{settings: o.Settings, streams: newStreamNames(o.Seed, o.Rules), derives: len(o.Rules.ServiceNames) > 0, began: time.Now(), groupedRows: groupedRows, copiesPause: copiesPause}
-	s.metrics = newMetrics(o.Registerer, func() bool { return s.client.breaker.Open() }, func() int { return s.client.pace.limit() })
+	s.metrics = newMetrics(o.Registerer, func() bool { return s.client.breaker.Open() }, func() int { return s.client.pace.Limit() })
 	s.client = newClient(&s.settings, s.metrics)
 	s.watch, s.followEvery, s.listings.every = newWatch(s, &o), followEvery, s.settings.CheckEvery
 	s.lineBytes.Store(firstLineBytes)
-	s.flights = flights{client: s.client, joined: s.metrics.joined.Inc, most: flightBytes, wait: flightWait, linger: companyWait}
+	s.flights = flights{client: s.client, joined: s.metrics.joined.Inc, most: flightBytes, all: flightsBytes, wait: flightWait, linger: companyWait, limit: flightLimit}
+	s.flights.ctx, s.flights.close = context.WithCancelCause(context.Background())
 	if o.Shared != nil {
 		s.shared = &shared{tier: o.Shared, result: func(outcome string) { s.metrics.shared.WithLabelValues(outcome).Inc() }}
 		s.watch.summed = s.shared.summed
@@ -102,7 +103,7 @@ func newWatch(s *Source, o *Options) *watch {
 // Close ends what runs in the background and closes the connections.
 func (s *Source) Close() error {
 	s.watch.close()
-	s.flights.runs.Wait()
+	s.flights.stop()
 	s.client.close()
 	return nil
 }

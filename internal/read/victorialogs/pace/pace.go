@@ -1,4 +1,4 @@
-package victorialogs
+package pace
 
 import (
 	"context"
@@ -12,20 +12,20 @@ import (
 )
 
 const (
-	// leastRequests is how many requests may run at one time, however slow the server is.
-	leastRequests = 2
+	// LeastRequests is how many requests may run at one time, however slow the server is.
+	LeastRequests = 2
 	// slowAfter is how long a request takes that counts as slow, and how long one must have waited that ends
 	// without a response to count as a failure of the server.
 	slowAfter = 10 * time.Second
 )
 
-// pace lets requests to the server run in turn. Tenants share the turns. There are fewer while the server is
-// slow or refuses: half as many after such a request, and one more after as many good ones as there are. It
-// is safe for concurrent use.
-type pace struct {
+// Pace lets requests to VictoriaLogs run in turn. Tenants share the turns. There are fewer while the server
+// is slow or refuses: half as many after such a request, and one more after as many good ones as there are.
+// It is safe for concurrent use.
+type Pace struct {
 	queue *turns.Queue
-	most  int // that are set
-	slow  time.Duration
+	most  int           // that are set
+	Slow  time.Duration // how long a request takes that counts as slow
 
 	setting sync.Mutex // held while the queue is told how many may run
 
@@ -35,8 +35,9 @@ type pace struct {
 	cut  time.Time // when it was cut. What began before says nothing new
 }
 
-func newPace(most int) *pace {
-	p := &pace{most: max(most, 1), slow: slowAfter}
+// New returns a pace of a number of requests at one time at most.
+func New(most int) *Pace {
+	p := &Pace{most: max(most, 1), Slow: slowAfter}
 	p.may = p.most
 	p.queue = turns.New(p.most, p)
 	return p
@@ -44,33 +45,33 @@ func newPace(most int) *pace {
 
 // Allows reports whether a tenant that has some turns may have one more while others send requests: three
 // quarters of those that there are now.
-func (p *pace) Allows(has int) bool {
-	may := p.limit()
+func (p *Pace) Allows(has int) bool {
+	may := p.Limit()
 	return has < max(1, may-(may+3)/4)
 }
 
-// limit returns how many requests may run now.
-func (p *pace) limit() int {
+// Limit returns how many requests may run now.
+func (p *Pace) Limit() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.may
 }
 
 // crowded refuses a request for which the queue has no room.
-func (p *pace) crowded(tenant string, full *turns.FullError) error {
+func (p *Pace) crowded(tenant string, full *turns.FullError) error {
 	return &model.LimitError{
 		Limit: "victorialogs.max-requests", Tenant: true,
 		Text: fmt.Sprintf("%s: %d requests to VictoriaLogs wait, %d of them of tenant %s; %d run at one time now, of %d (victorialogs.max-requests); send fewer queries at a time",
-			model.ErrTransient, full.Waiting, full.Own, tenant, p.limit(), p.most),
+			model.ErrTransient, full.Waiting, full.Own, tenant, p.Limit(), p.most),
 	}
 }
 
-// errNoneFree says that a request would have to wait for its turn.
-var errNoneFree = errors.New("no turn is free")
+// ErrNoneFree says that a request would have to wait for its turn.
+var ErrNoneFree = errors.New("no turn is free")
 
-// enter takes a turn for the caller of a context, for which it waits if it may. The request must then call
+// Enter takes a turn for the caller of a context, for which it waits if it may. The request must then call
 // leave.
-func (p *pace) enter(ctx context.Context, mayWait bool) (leave func(), err error) {
+func (p *Pace) Enter(ctx context.Context, mayWait bool) (leave func(), err error) {
 	tenant := model.CallerOf(ctx).Tenant
 	w, err := p.queue.Enter(tenant, 0, false)
 	var full *turns.FullError
@@ -81,7 +82,7 @@ func (p *pace) enter(ctx context.Context, mayWait bool) (leave func(), err error
 		return func() { p.queue.Leave(tenant) }, nil
 	}
 	if !mayWait && p.queue.Cancel(w) {
-		return nil, errNoneFree
+		return nil, ErrNoneFree
 	}
 	select {
 	case <-w.Granted():
@@ -93,28 +94,28 @@ func (p *pace) enter(ctx context.Context, mayWait bool) (leave func(), err error
 	return func() { p.queue.Leave(tenant) }, nil
 }
 
-// ended says how a request ended that has begun at a time.
-func (p *pace) ended(began, now time.Time, ok bool) {
+// Ended says how a request ended that has begun at a time.
+func (p *Pace) Ended(began, now time.Time, ok bool) {
 	if !p.changed(began, now, ok) {
 		return
 	}
 	// Several may end at one time. Whichever comes here last sets what they have come to.
 	p.setting.Lock()
 	defer p.setting.Unlock()
-	p.queue.SetMost(p.limit())
+	p.queue.SetMost(p.Limit())
 }
 
 // changed takes the end of a request, and reports whether another number of requests may run since.
-func (p *pace) changed(began, now time.Time, ok bool) bool {
+func (p *Pace) changed(began, now time.Time, ok bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	before := p.may
 	switch {
-	case !ok || now.Sub(began) >= p.slow:
+	case !ok || now.Sub(began) >= p.Slow:
 		if began.Before(p.cut) {
 			break
 		}
-		p.may, p.good, p.cut = max(min(leastRequests, p.most), p.may/2), 0, now
+		p.may, p.good, p.cut = max(min(LeastRequests, p.most), p.may/2), 0, now
 	case p.may == p.most:
 	default:
 		if p.good++; p.good >= p.may {
@@ -123,3 +124,9 @@ func (p *pace) changed(began, now time.Time, ok bool) bool {
 	}
 	return p.may != before
 }
+
+// Waiting returns how many requests of a tenant wait.
+func (p *Pace) Waiting(tenant string) int { return p.queue.Waiting(tenant) }
+
+// Running returns how many requests run.
+func (p *Pace) Running() int { return p.queue.Running() }
