@@ -87,28 +87,25 @@ func (h *Head) retireEnded(ctx context.Context) error {
 	if h.o.KeepStale {
 		return nil
 	}
-	v := h.Pin(model.Metrics)
+	// What was read from the journal may fill the buffer, and would stay in memory while it is walked.
+	if err := h.Flush(ctx); err != nil {
+		return err
+	}
+	since := h.o.Now() - int64(endedLately)
+	h.mu.Lock()
+	parts := h.withLingeringLocked(model.Metrics, h.pinPartsLocked(func(i *local.Info) bool {
+		return i.Signal == model.Metrics && i.Kind == local.Data && i.Range.Max >= since
+	}))
+	h.mu.Unlock()
 	defer func() {
-		for _, p := range v.DataParts {
-			p.Unpin()
-		}
-		for _, p := range v.LabelParts {
+		for _, p := range parts {
 			p.Unpin()
 		}
 	}()
-	var walks []part.Stream // in the order of arrival
-	since := h.o.Now() - int64(endedLately)
-	for _, p := range v.DataParts {
-		if p.Info.Range.Max >= since {
-			walks = append(walks, &namedStream{p.Reader.Stream(), p})
-		}
-	}
-	for _, r := range v.Runs {
-		walks = append(walks, r.Stream())
-	}
 	live, ended, found := h.restoredIdle(), h.idleTicks()-1, false
-	for _, w := range walks {
-		for s, err := range part.All(ctx, w) {
+	for ; len(parts) > 0; parts = parts[1:] { // in the order of arrival
+		p := parts[0]
+		for s, err := range part.All(ctx, &namedStream{p.Reader.Stream(), p}) {
 			if err == nil {
 				err = ctx.Err()
 			}
@@ -120,7 +117,7 @@ func (h *Head) retireEnded(ctx context.Context) error {
 			if last < 0 {
 				continue
 			}
-			tenant, _ := h.tenants.find(s.Tenant)
+			tenant := h.tenants.must(s.Tenant)
 			switch {
 			case rows.IsStale(last):
 				found = true
@@ -129,6 +126,7 @@ func (h *Head) retireEnded(ctx context.Context) error {
 				h.known.Remark(tenant, model.Metrics, s.Key, ended, live)
 			}
 		}
+		p.Unpin()
 	}
 	return nil
 }
