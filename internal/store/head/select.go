@@ -40,6 +40,7 @@ func (h *Head) pinLabelsLocked(s model.Signal) *query.View {
 		LabelParts: h.pinPartsLocked(func(i *local.Info) bool { return i.Signal == s && i.Kind == local.Labels }),
 		Fences:     h.viewFencesLocked(s),
 		Seed:       h.o.Seed,
+		LabelsLost: h.o.LabelsLost(),
 	}
 }
 

@@ -73,6 +73,21 @@ func TestTooManySeries(t *testing.T) {
 	}
 }
 
+// TestTooManySeriesWithLostLabels: after labels were lost, nothing is certain of the number of series.
+func TestTooManySeriesWithLostLabels(t *testing.T) {
+	lost := false
+	r := newRig(t, func(o *Options) { o.LabelsLost = func() bool { return lost } })
+	r.push("a", 0, 700, r.now, 1)
+	r.must(r.head.Flush(t.Context()))
+	for _, lost = range []bool{false, true} {
+		req := everything("a")
+		req.Quota.MaxSeries = 699
+		if n, err := r.walk(req); (err == nil) != lost || lost && n != 700 {
+			t.Errorf("labels lost: %t; %d series, %v", lost, n, err)
+		}
+	}
+}
+
 // TestOnlyTooManySeries: whatever the parts, buffers and matchers are, a request that is refused before it is
 // read selects more series than it may.
 func TestOnlyTooManySeries(t *testing.T) {

@@ -21,7 +21,8 @@ func (n *setCounts) add(all, selected int64) {
 //
 // Each series of a data part within the range has rows in it, and labels in the label store. So the request
 // returns all series of such a part, except at most as many as there are label sets that it does not select.
-// Nothing is certain of a list of labels, which may end early, or of rows that may be hidden.
+// Nothing is certain of a list of labels, which may end early, of rows that may be hidden, or after labels
+// were lost.
 func (c *cursor) checkSeries(ctx context.Context) error {
 	q, n, rows := c.req.Quota, c.sets, int64(0)
 	for i := range c.parts {
@@ -29,7 +30,7 @@ func (c *cursor) checkSeries(ctx context.Context) error {
 			rows = max(rows, p.series)
 		}
 	}
-	if c.req.LabelsOnly || c.mayHide() || q.CheckSeries(rows-n.others) == nil {
+	if c.req.LabelsOnly || c.view.LabelsLost || c.mayHide() || q.CheckSeries(rows-n.others) == nil {
 		return nil
 	}
 	for _, r := range c.view.LabelRuns {

@@ -19,6 +19,8 @@ type View struct {
 	LabelParts []*local.Part
 	Fences     []Fence // in the order of the journal
 	Seed       model.KeySeed
+	// LabelsLost says that some series may have rows and no labels. These are not found.
+	LabelsLost bool
 }
 
 // release gives up the references.
