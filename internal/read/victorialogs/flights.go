@@ -241,9 +241,6 @@ func (k *flights) join(ctx context.Context, d *directory, common string, text fu
 	case f.begun:
 		begin(f.ended, k.wait)
 	}
-	if k.of == nil {
-		k.of, k.running = map[string]*flight{}, map[string]int{}
-	}
 	k.running[owner]++
 	k.of[cells] = f
 	own := &part{filter: d.filter.streams}
@@ -315,11 +312,9 @@ func (f *flight) filtersLocked() (filters []string, until time.Time) {
 
 // run waits for the flight before, but not longer than wait, and sends the request.
 func (k *flights) run(ctx context.Context, f *flight, wait time.Duration, a access, kind string, text func(filters []string) string) {
-	late := time.NewTimer(wait)
-	defer late.Stop()
 	select {
 	case <-f.before:
-	case <-late.C:
+	case <-time.After(wait):
 	case <-f.gone:
 	case <-k.ctx.Done():
 	}
@@ -349,7 +344,7 @@ func (k *flights) run(ctx context.Context, f *flight, wait time.Duration, a acce
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(k.ctx, func() { cancel(context.Cause(k.ctx)) })()
-	rows, err := rowsByStream{}, errors.New("a request of several could not be sent")
+	rows, err := rowsByStream{of: map[string]int{}}, errors.New("a request of several could not be sent")
 	defer func() {
 		k.mu.Lock()
 		defer k.mu.Unlock()
@@ -399,9 +394,6 @@ func (g *rowsByStream) add(row []field) (size int) {
 	spelling := valueOf(own, "_stream")
 	at, known := g.of[string(spelling)]
 	if !known {
-		if g.of == nil {
-			g.of = map[string]int{}
-		}
 		at = len(g.all)
 		g.all, g.of[string(spelling)] = append(g.all, flightStream{spelling: spelling}), at
 		size += int(unsafe.Sizeof(flightStream{})) + len(spelling)

@@ -27,6 +27,7 @@ type countWorld struct {
 	limit string   // the timeout of the last one
 	fails func(rw http.ResponseWriter, query string) bool
 	more  func(rw http.ResponseWriter, app string) // further streams of an application
+	hangs bool                                     // requests in common do, and take no turn of may
 	// before is how much longer ranges are.
 	before int64
 }
@@ -41,6 +42,10 @@ func newCountWorld(t *testing.T) *countWorld {
 		w.asked, w.limit = append(w.asked, q), r.FormValue("timeout")
 		w.by = append(w.by, r.Header.Get("AccountID")+" "+r.FormValue("extra_filters"))
 		w.mu.Unlock()
+		if w.hangs && strings.Contains(q, " or ") {
+			<-r.Context().Done()
+			return
+		}
 		select {
 		case <-w.may:
 		case <-r.Context().Done():
@@ -382,14 +387,13 @@ func TestFlightsFailAlike(t *testing.T) {
 // do those after them, but not those of other tenants.
 func TestFlightsLate(t *testing.T) {
 	w, ctx := newCountWorld(t), callerOf("x")
-	w.flights.limit = 20 * time.Millisecond
+	w.flights.limit, w.hangs = 20*time.Millisecond, true
 	first := w.start(ctx, t, "a", false)
 	w.waiting(t, 0)
 	second, third := w.start(ctx, t, "b", false), w.start(ctx, t, "c", false)
 	w.waiting(t, 2)
 	w.go_(1)
 	expect(t, first(), "a 1")
-	// The request of both hangs.
 	w.wait(t, "the others do not go alone", func() bool { return len(w.flights.apart) == 1 && len(w.flights.of) == 0 })
 	w.go_(2)
 	expect(t, second(), "b 2")
@@ -518,6 +522,7 @@ func TestFlightsApart(t *testing.T) {
 // TestFlightsClose: closing ends a request that some have in common, however long they would wait.
 func TestFlightsClose(t *testing.T) {
 	w, ctx := newCountWorld(t), context.Background()
+	w.hangs = true
 	first := w.start(ctx, t, "a", false)
 	w.waiting(t, 0)
 	second, third := w.start(ctx, t, "b", false), w.start(ctx, t, "c", false)

@@ -47,12 +47,15 @@ func (w *watch) unproven(ctx context.Context, a Account, r model.TimeRange) mode
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	l := w.accounts[a]
-	if l == nil {
+	return w.unprovenLocked(a, r)
+}
+
+func (w *watch) unprovenLocked(a Account, r model.TimeRange) model.TimeRange {
+	l, hull, missing := w.accounts[a], windows{}, windows{}
+	first, last := windowsOf(r)
+	if l == nil || first < l.from { // another count has begun later since
 		return r
 	}
-	hull, missing := windows{}, windows{}
-	first, last := windowsOf(r)
 	for at, c := range l.within(r) {
 		if at >= l.settled {
 			break

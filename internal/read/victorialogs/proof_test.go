@@ -249,3 +249,22 @@ func TestCountsProven(t *testing.T) {
 		})
 	}
 }
+
+// TestUnprovenBefore: nothing is known of windows before those that are counted, which another count may have
+// given up a moment ago.
+func TestUnprovenBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCounts(t)
+		first := floorDiv(time.Now().UnixNano(), window) - 20
+		c.accounts[Account{}] = &ledger{from: first, to: first + 4, settled: first + 4, windows: make([]counted, 4)}
+		for before, want := range []bool{false, true} {
+			r := model.TimeRange{Min: (first - int64(before)) * window, Max: (first+2)*window - 1}
+			c.watch.mu.Lock()
+			u := c.unprovenLocked(Account{}, r)
+			c.watch.mu.Unlock()
+			if (u == r) != want {
+				t.Errorf("%v of %v is unproven", u, r)
+			}
+		}
+	})
+}

@@ -65,7 +65,7 @@ func New(o Options) *Source {
 	s.client = newClient(&s.settings, s.metrics)
 	s.watch, s.followEvery, s.listings.every = newWatch(s, &o), followEvery, s.settings.CheckEvery
 	s.lineBytes.Store(firstLineBytes)
-	s.flights = flights{client: s.client, joined: s.metrics.joined.Inc, most: flightBytes, all: flightsBytes, wait: flightWait, linger: companyWait, limit: flightLimit}
+	s.flights = flights{of: map[string]*flight{}, running: map[string]int{}, client: s.client, joined: s.metrics.joined.Inc, most: flightBytes, all: flightsBytes, wait: flightWait, linger: companyWait, limit: flightLimit}
 	s.flights.ctx, s.flights.close = context.WithCancelCause(context.Background())
 	if o.Shared != nil {
 		s.shared = &shared{tier: o.Shared, result: func(outcome string) { s.metrics.shared.WithLabelValues(outcome).Inc() }}
