@@ -32,9 +32,9 @@ var Spare = sync.OnceFunc(func() {
 	}
 })
 
-// spare returns how many threads more there should be than Go has, on a machine with so many processors. Fewer
-// threads than processors are a limit of the cgroup or of whoever set GOMAXPROCS. The kernel stops all threads
-// of a cgroup that have used its limit up, which more of them do sooner, so there are none more.
+// spare returns how many threads more there should be than Go has, on a machine with so many processors.
+// Fewer threads than processors are a limit of the cgroup or of whoever set GOMAXPROCS. The kernel stops all
+// threads of a cgroup that have used its limit up, which more of them do sooner, so there are none more.
 func spare(threads, machine int) int {
 	if threads < machine {
 		return 0
