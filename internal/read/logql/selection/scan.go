@@ -20,6 +20,7 @@ const (
 type scanner struct {
 	x      *Execution
 	l      *layout
+	crew   *crew // nil: it is alone
 	pages  *pages
 	filter RowFilter
 	stages LineStages
@@ -235,8 +236,7 @@ func (x *Execution) wantsNewest() bool {
 
 // readNewest reads a chunk, of its lines perhaps only the newest ones within bounds that can be wanted.
 func (s *scanner) readNewest(ctx context.Context, r *chunk, bounds model.TimeRange) (err error) {
-	r.rows.Reset()
-	r.first, err = read.ReadTextEnd(ctx, r.TextChunk, model.WantLines|model.WantNewest, func(times []int64) int {
+	from := func(times []int64) int {
 		lo := sort.Search(len(times), func(i int) bool { return times[i] >= bounds.Min })
 		hi := sort.Search(len(times), func(i int) bool { return times[i] > bounds.Max })
 		first := max(lo, hi-s.x.sink.Limit())
@@ -244,18 +244,30 @@ func (s *scanner) readNewest(ctx context.Context, r *chunk, bounds model.TimeRan
 			first--
 		}
 		return first
-	}, &r.rows)
+	}
+	for again := true; again; again = err != nil && s.again(ctx, err) {
+		r.rows.Reset()
+		r.first, err = read.ReadTextEnd(ctx, r.TextChunk, model.WantLines|model.WantNewest, from, &r.rows)
+	}
 	r.has = model.WantLines
 	return err
 }
 
 func (s *scanner) read(ctx context.Context, r *chunk, want model.TextWant) error {
-	r.rows.Reset()
-	if err := r.Page.ReadText(ctx, r.Index, want, &r.rows); err != nil {
+	if err := s.readText(ctx, r, want, &r.rows); err != nil {
 		return err
 	}
 	r.has, r.first = want, 0
 	return nil
+}
+
+// readText reads rows of a chunk, once more if there was no memory and is now.
+func (s *scanner) readText(ctx context.Context, r *chunk, want model.TextWant, dst *model.TextRows) (err error) {
+	for again := true; again; again = err != nil && s.again(ctx, err) {
+		dst.Reset()
+		err = r.Page.ReadText(ctx, r.Index, want, dst)
+	}
+	return err
 }
 
 // metadataOf returns the structured metadata of a row.
@@ -271,8 +283,7 @@ func (s *scanner) readMetadata(ctx context.Context, r *chunk) error {
 	if r.has&model.WantMetadata != 0 {
 		return nil
 	}
-	r.metadata.Reset()
-	if err := r.Page.ReadText(ctx, r.Index, model.WantMetadata, &r.metadata); err != nil {
+	if err := s.readText(ctx, r, model.WantMetadata, &r.metadata); err != nil {
 		return err
 	}
 	r.has |= model.WantMetadata

@@ -37,9 +37,12 @@ func (s *scanner) readLines(ctx context.Context, r *chunk, want model.TextWant, 
 	if s.worker == nil || s.whole || s.filter != nil || !alone || !s.worker.Splits() || !s.misses.tries() {
 		return s.read(ctx, r, want)
 	}
-	r.rows.Reset()
 	var err error
-	if r.split, r.firstSplit, err = read.ReadTextSplit(ctx, r.TextChunk, &r.rows); err != nil {
+	for again := true; again; again = err != nil && s.again(ctx, err) {
+		r.rows.Reset()
+		r.split, r.firstSplit, err = read.ReadTextSplit(ctx, r.TextChunk, &r.rows)
+	}
+	if err != nil {
 		return err
 	}
 	r.has, r.first = want, 0

@@ -42,6 +42,8 @@ type crew struct {
 	// inFlight is the bytes of the tasks that are worked on, and room how many there may be; a larger one goes
 	// alone.
 	inFlight, room int64
+	busy, ended    int // workers that have a task, and tasks that were ended
+	short          int // workers that have no memory to go on, and wait until another task is ended
 	done           *sync.Cond
 	stages         atomic.Int64 // bytes that the stages of all workers take
 }
@@ -119,7 +121,7 @@ func (c *crew) fail(err error) {
 
 func (c *crew) work(ctx context.Context) error {
 	processor := model.ProcessorOf(ctx)
-	s := &scanner{x: c.x, l: c.l, pages: c.pages, processor: processor}
+	s := &scanner{x: c.x, l: c.l, crew: c, pages: c.pages, processor: processor}
 	if p := c.x.Program; p.Filter != nil {
 		s.filter = p.Filter()
 		s.filter.Bind(ctx)
@@ -190,9 +192,10 @@ func (c *crew) next(ctx context.Context) (*task, []model.TextPage, error) {
 			c.taken = len(c.l.tasks)
 			return nil, nil, nil
 		}
-		if size := taskCharge(u, c.room); c.inFlight == 0 || c.inFlight+size <= c.room {
+		if size := taskCharge(u, c.room); c.short == 0 && (c.inFlight == 0 || c.inFlight+size <= c.room) {
 			c.inFlight += size
 			c.taken++
+			c.busy++
 			return u, c.prefetchLocked(), nil
 		}
 		c.done.Wait()
@@ -206,6 +209,8 @@ func (c *crew) finish(ctx context.Context, u *task) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.inFlight -= taskCharge(u, c.room)
+	c.busy--
+	c.ended++
 	c.done.Broadcast()
 	if c.workers < maxWorkers && c.taken < len(c.l.tasks) {
 		c.startLocked(ctx)
