@@ -2,6 +2,7 @@ package head
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -106,6 +107,9 @@ func (h *Head) retireEnded(ctx context.Context) error {
 	for ; len(parts) > 0; parts = parts[1:] { // in the order of arrival
 		p := parts[0]
 		for s, err := range part.All(ctx, &namedStream{p.Reader.Stream(), p}) {
+			if errors.Is(err, model.ErrCorrupt) {
+				break // whoever needs its rows reports the damage
+			}
 			if err == nil {
 				err = ctx.Err()
 			}
