@@ -43,7 +43,7 @@ unit:
 
 # Installing mostly waits for the network, and tests with Kafka, object stores and other servers mostly wait, so they run
 # next to what computes. The lanes all run bin/test/shale: then it is linked once.
-test: ## Run everything that CI runs, in some 30 minutes on 2 cores.
+test: ## Run everything that CI runs, in some 25 minutes on 2 cores.
 	@.ci/tools compiler
 	@.ci/lanes tools 'format vet staticcheck'
 	@go build -o bin/test/shale ./cmd/shale
