@@ -186,8 +186,10 @@ func logqlRooms() []room {
 
 			"read/victorialogs/breaker": "a server that fails is left alone for a while",
 			"read/victorialogs/pace":    "requests to the server run in turn",
+			"read/victorialogs/watch":   "what was kept ends when lines of the server change",
 		}, "a source answers requests; it knows no language"},
 		{"read/victorialogs/breaker", nil, "it sees outcomes, not what was asked"},
+		{"read/victorialogs/watch", nil, "it sees numbers of lines, not how they are asked for"},
 		{"read/victorialogs/pace", map[string]string{"turns": "requests wait for their turn"}, "it sees outcomes, not what was asked"},
 		{"read/logql", map[string]string{
 			"read":                 "lines come from the read path",

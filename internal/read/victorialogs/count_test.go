@@ -19,6 +19,7 @@ import (
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/read/victorialogs/breaker"
+	"github.com/shaledb/shale/internal/read/victorialogs/watch"
 )
 
 // TestCountsApart: counts that fail are sent once, open no breaker and take no repetition from queries. While
@@ -26,7 +27,7 @@ import (
 func TestCountsApart(t *testing.T) {
 	w := newWorld(t, func(rw http.ResponseWriter, _ *http.Request) { http.Error(rw, "down", http.StatusInternalServerError) })
 	count := func() error {
-		return w.client.countLines(context.Background(), Account{}, model.TimeRange{Max: window - 1}, false, func(int64, counted) {})
+		return w.client.countLines(context.Background(), Account{}, model.TimeRange{Max: watch.Window - 1}, false, func(_, _ int64, _ float64) {})
 	}
 	for range 2 * breaker.Failures {
 		if err := count(); !errors.Is(err, model.ErrTransient) {
@@ -76,7 +77,7 @@ func TestCountsBesideQueries(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	err := w.client.countLines(ctx, Account{}, model.TimeRange{Max: window - 1}, false, func(int64, counted) {})
+	err := w.client.countLines(ctx, Account{}, model.TimeRange{Max: watch.Window - 1}, false, func(_, _ int64, _ float64) {})
 	close(release)
 	for range 4 {
 		if err := <-done; err != nil {
@@ -95,7 +96,7 @@ func TestCountLines(t *testing.T) {
 		asked, account = r.FormValue("query"), r.Header.Get("AccountID")+":"+r.Header.Get("ProjectID")
 		io.WriteString(rw, serve)
 	})
-	const first = int64(1e18) / window
+	const first = int64(1e18) / watch.Window
 	for _, test := range []struct {
 		rows string
 		sums bool
@@ -117,8 +118,8 @@ func TestCountLines(t *testing.T) {
 			serve = ""
 		}
 		got := ""
-		err := w.client.countLines(context.Background(), Account{2, 3}, model.TimeRange{Min: first * window, Max: (first+3)*window - 1}, test.sums, func(at int64, c counted) {
-			got += fmt.Sprintf("%d:%d,%.0f ", at-first, c.lines, c.sum)
+		err := w.client.countLines(context.Background(), Account{ID: 2, Project: 3}, model.TimeRange{Min: first * watch.Window, Max: (first+3)*watch.Window - 1}, test.sums, func(at, lines int64, sum float64) {
+			got += fmt.Sprintf("%d:%d,%.0f ", at-first, lines, sum)
 		})
 		if test.want == "none" && got == "" {
 			got = "none"
@@ -161,17 +162,17 @@ func TestCheck(t *testing.T) {
 	}
 	s := New(o)
 	defer s.Close()
-	first := int64(1e18) / window
-	now.Store((first + 20) * window)
-	r := model.TimeRange{Min: first * window, Max: (first+10)*window - 1}
+	first := int64(1e18) / watch.Window
+	now.Store((first + 20) * watch.Window)
+	r := model.TimeRange{Min: first * watch.Window, Max: (first+10)*watch.Window - 1}
 	tenants := []string{"a", "b", "stranger", "c"}
 	check := func(want bool) {
 		t.Helper()
 		until, ok := s.Check(context.Background(), tenants, r)
-		if ok != want || ok && until != (first+19)*window-1 {
-			t.Errorf("until %d, %v, want %v", until-first*window, ok, want)
+		if ok != want || ok && until != (first+19)*watch.Window-1 {
+			t.Errorf("until %d, %v, want %v", until-first*watch.Window, ok, want)
 		}
-		s.watch.counts.Wait()
+		s.watch.Wait()
 		now.Add(int64(10 * time.Second))
 	}
 	kept := func(tenant string, want bool) {
@@ -183,7 +184,7 @@ func TestCheck(t *testing.T) {
 		if ok != want || ok && of != r || !ok && tenant != "stranger" && req.Cost.Reach.Until() != noTime {
 			t.Errorf("tenant %s: %v, %v, want %v", tenant, of, ok, want)
 		}
-		s.watch.counts.Wait()
+		s.watch.Wait()
 	}
 	if until, ok := s.Check(context.Background(), []string{"stranger"}, r); !ok || until != math.MaxInt64 {
 		t.Errorf("without an account: %d, %v", until, ok)

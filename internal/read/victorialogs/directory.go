@@ -71,6 +71,8 @@ func floorMod(a, b int64) int64 {
 	return a
 }
 
+func floorDiv(a, b int64) int64 { return (a - floorMod(a, b)) / b }
+
 // dividing returns the buckets for a range in which lines are read.
 func dividing(r model.TimeRange) buckets {
 	width := uint64(r.Max) - uint64(r.Min)

@@ -49,7 +49,7 @@ func (s *Source) Follow(ctx context.Context, req *model.Request, ready func(), f
 		seen: map[followedLine]int64{},
 	}
 	defer f.release()
-	began := s.watch.now()
+	began := s.watch.Now()
 	f.from = began - int64(followBack)
 	if err := f.look(ctx, nil); err != nil {
 		return endOf(ctx, err)
@@ -62,7 +62,7 @@ func (s *Source) Follow(ctx context.Context, req *model.Request, ready func(), f
 			return nil
 		case <-time.After(wait):
 		}
-		began = s.watch.now()
+		began = s.watch.Now()
 		switch err := f.look(ctx, fn); {
 		case err == nil:
 			f.forget(began - int64(followBack))
@@ -109,7 +109,7 @@ type followedLine struct{ a, b uint64 }
 
 // look asks for the lines since from and hands out those that are new. Nil as fn: they are only remembered.
 func (f *followed) look(ctx context.Context, fn func(*model.Batch)) error {
-	r := model.TimeRange{Min: f.from, Max: f.source.watch.now() + int64(followAhead)}
+	r := model.TimeRange{Min: f.from, Max: f.source.watch.Now() + int64(followAhead)}
 	f.begin()
 	err := f.source.client.query(ctx, f.access, kindTail, f.filter.in(r)+" | delete _stream_id", func(row []field) error {
 		if err := f.add(row, fn != nil); err != nil {
@@ -191,7 +191,7 @@ func (f *followed) remember(sum followedLine, t int64) error {
 func (f *followed) forget(before int64) {
 	if f.lost {
 		// The lines of this second may be there twice: those were too many to know.
-		before, f.lost = f.source.watch.now()-int64(f.source.followEvery), false
+		before, f.lost = f.source.watch.Now()-int64(f.source.followEvery), false
 	}
 	f.from = before
 	for sum, t := range f.seen {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/read/victorialogs/watch"
 )
 
 // Settings say where the server is, and which part of it each tenant sees. The tags make settings of the
@@ -74,7 +75,7 @@ func (l Location) Equal(o Location) bool { return l == o }
 func At(url string) Location { return Location{url} }
 
 // Account names a part of a VictoriaLogs server that is apart from all others.
-type Account struct{ ID, Project uint32 }
+type Account = watch.Account
 
 // Accounts say which account a tenant reads. They never change.
 type Accounts struct{ of map[string]Account }
@@ -108,7 +109,7 @@ func (a *Accounts) UnmarshalText(text []byte) error {
 		if _, twice := of[tenant]; twice {
 			return fmt.Errorf("%w: tenant %s has two accounts", model.ErrInvalid, tenant)
 		}
-		of[tenant] = Account{all[0], all[1]}
+		of[tenant] = Account{ID: all[0], Project: all[1]}
 	}
 	a.of = of
 	return nil

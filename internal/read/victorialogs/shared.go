@@ -14,6 +14,7 @@ import (
 
 	"github.com/shaledb/shale/internal/cache"
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/read/victorialogs/watch"
 )
 
 // Counted rows are shared through the later tiers of the cache: they outlive the process, and the processes
@@ -75,68 +76,6 @@ type extent struct {
 	twice   bool   // a row may have lines that are there twice
 }
 
-// stamp is what is known of the lines of a range.
-type stamp struct {
-	text    []byte // the counts and sums
-	changed int64  // when the last of them did
-	settled bool   // queries find all lines that were counted
-	unique  bool   // no line is there twice
-}
-
-// stamp returns the stamp of a range. ok is false where there is none.
-func (l *ledger) stamp(r model.TimeRange) (s stamp, ok bool) {
-	first, last := windowsOf(r)
-	if first < l.from || last >= l.to {
-		return s, false
-	}
-	s.settled, s.unique = last < l.settled, true
-	for _, c := range l.within(r) {
-		if !c.summed {
-			return s, false
-		}
-		s.text = binary.AppendVarint(s.text, c.lines)
-		s.text = binary.LittleEndian.AppendUint64(s.text, math.Float64bits(c.sum))
-		s.settled, s.changed, s.unique = s.settled && !c.unsettled, max(s.changed, c.changed), s.unique && !c.mayHaveCopies()
-	}
-	return s, true
-}
-
-// stamp gives extents their stamps. It waits for a count where none is fresh.
-func (w *watch) stamp(ctx context.Context, a Account, all []extent) (some bool) {
-	from, _, ok := w.needs(model.TimeRange{Min: all[0].Min, Max: all[len(all)-1].Max}, w.now())
-	if !ok {
-		return false
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	now := w.elapsed()
-	l := w.askLocked(a, from)
-	if now-l.at >= w.every || from < l.from || l.to == 0 {
-		w.startLocked(a, l)
-		if running := l.running; running != nil {
-			w.mu.Unlock()
-			select {
-			case <-running:
-			case <-ctx.Done():
-			}
-			w.mu.Lock()
-		}
-		if l = w.accounts[a]; l == nil || now-l.at >= w.every {
-			return false
-		}
-	}
-	if now-l.summedAt >= max(2*int64(sumEvery), w.every+int64(sumEvery)) {
-		return false // sums are left out for a while, and those of before do not show lines that were replaced
-	}
-	for i := range all {
-		x := &all[i]
-		if s, ok := l.stamp(x.TimeRange); ok {
-			x.stamp, x.settled, some = string(s.text), s.settled, true
-		}
-	}
-	return some
-}
-
 // extents cuts a range into extents. They begin before it where it begins with a bucket, and leave out the
 // rest of its end.
 func extents(r model.TimeRange, b buckets) []extent {
@@ -168,14 +107,14 @@ func (d *directory) ask(ctx context.Context, r model.TimeRange, b buckets) error
 		return d.askServer(ctx, r, b, nil)
 	}
 	all := extents(r, b)
-	if len(all) == 0 || !d.source.watch.stamp(ctx, d.account.Account, all) {
+	if len(all) == 0 || !d.stamp(ctx, all) {
 		return d.askServer(ctx, r, b, nil)
 	}
 	d.name(all, b)
 	charged := s.find(ctx, all, d.req.Quota)
 	defer func() { _ = d.req.Quota.TakeBytes(-charged) }() // giving back does not fail
 	d.check(all, b)
-	asked := d.source.watch.elapsed()
+	asked := d.source.watch.Elapsed()
 	size := 0
 	take := func(row []field, c *cell) {
 		i := (c.bucket - all[0].Min) / (all[0].Max - all[0].Min + 1)
@@ -208,8 +147,16 @@ func (d *directory) ask(ctx context.Context, r model.TimeRange, b buckets) error
 	if b.groups != nil && b.groups.failed || size > capturedBytes {
 		return nil
 	}
-	s.hold(d.account.Account, all, asked, d.source.watch.elapsed())
+	s.hold(d.account.Account, all, asked, d.source.watch.Elapsed())
 	return nil
+}
+
+// stamp gives extents their stamps.
+func (d *directory) stamp(ctx context.Context, all []extent) (some bool) {
+	d.source.watch.Stamps(ctx, d.account.Account, len(all), func(i int) model.TimeRange { return all[i].TimeRange }, func(i int, s watch.Stamp) {
+		all[i].stamp, all[i].settled, some = string(s.Text), s.Settled, true
+	})
+	return some
 }
 
 // name names the extents that have a stamp. The name has the request that counts the extent alone.
@@ -344,20 +291,20 @@ func (s *shared) add(h heldRows) {
 
 // summed offers the rows of an account that a sum which began after them has confirmed, and drops those that
 // it has not. The lock of the watch is held.
-func (s *shared) summed(a Account, l *ledger) {
+func (s *shared) summed(a Account, l *watch.Ledger) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.held = slices.DeleteFunc(s.held, func(h heldRows) bool {
-		now, ok := stamp{}, false
+		now, ok := watch.Stamp{}, false
 		if h.account == a {
-			now, ok = l.stamp(h.within)
+			now, ok = l.Stamp(h.within)
 		}
-		waits := h.ended >= l.at || !now.unique
-		if waits && l.at-h.ended < heldFor {
+		waits := h.ended >= l.Began() || !now.Unique
+		if waits && l.Began()-h.ended < heldFor {
 			return false
 		}
 		s.bytes -= len(h.value) + len(h.stamp)
-		if waits || !ok || !now.settled || now.changed >= h.asked || string(now.text) != h.stamp {
+		if waits || !ok || !now.Settled || now.Changed >= h.asked || string(now.Text) != h.stamp {
 			s.result("changed")
 			return true
 		}

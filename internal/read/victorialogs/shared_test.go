@@ -21,6 +21,7 @@ import (
 
 	"github.com/shaledb/shale/internal/cache"
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/read/victorialogs/watch"
 )
 
 // storedLine is a line of an account, which a filter of its team may select.
@@ -151,7 +152,7 @@ func testShared(t *testing.T, rng *rand.Rand) {
 	now.Store(1_800_000_000e9)
 	start := func() *Source {
 		o := Options{
-			Settings: Settings{Source: At(server.URL), Requests: 4, CheckEvery: 10 * time.Second}, ClosedAfter: 2 * time.Minute,
+			Settings: Settings{Source: At(server.URL), Requests: 4, CheckEvery: 10 * time.Second}, ClosedAfter: 2 * time.Minute, countLimit: time.Minute,
 			Now: now.Load, Shared: tier, Registerer: prometheus.NewRegistry(),
 		}
 		if err := o.Settings.Accounts.UnmarshalText([]byte("all=1,some=1,other=2")); err != nil {
@@ -161,7 +162,6 @@ func testShared(t *testing.T, rng *rand.Rand) {
 			t.Fatal(err)
 		}
 		s := GroupAlways(New(o))
-		s.watch.limit = time.Minute
 		return s
 	}
 	fleet := []*Source{start(), start(), start()}
@@ -199,11 +199,11 @@ func testShared(t *testing.T, rng *rand.Rand) {
 			fleet[i].Close()
 			fleet[i] = start()
 		}
-		now.Add(int64(sumEvery + 2*settling)) // changes are seen by then
+		now.Add(int64(watch.SumEvery + 2*watch.Settling)) // changes are seen by then
 		s, tenant := fleet[rng.IntN(len(fleet))], []string{"all", "some", "other"}[rng.IntN(3)]
 		if rng.IntN(3) == 0 { // a count that begins after a query
-			s.watch.check(context.Background(), []Account{{ID: 1}, {ID: 2}}, model.TimeRange{Min: now.Load() - int64(time.Hour), Max: now.Load()})
-			s.watch.counts.Wait()
+			s.watch.Check(context.Background(), []Account{{ID: 1}, {ID: 2}}, model.TimeRange{Min: now.Load() - int64(time.Hour), Max: now.Load()})
+			s.watch.Wait()
 		}
 		req := request()
 		req.Tenant = tenant
@@ -215,7 +215,7 @@ func testShared(t *testing.T, rng *rand.Rand) {
 		if got != want {
 			t.Fatalf("step %d, tenant %s, range %v, step %d: got\n%s\nwant\n%s", step, tenant, req.Range, unit, got, want)
 		}
-		s.watch.counts.Wait()
+		s.watch.Wait()
 		hits, kept = 0, 0
 		for _, s := range fleet {
 			hits += testutil.ToFloat64(s.metrics.shared.WithLabelValues("hit"))
@@ -292,12 +292,11 @@ func TestSharedHolds(t *testing.T) {
 	var now atomic.Int64
 	now.Store(1_800_000_000e9)
 	o := Options{
-		Settings: Settings{Source: At(server.URL), Requests: 4, CheckEvery: 10 * time.Second}, ClosedAfter: 2 * time.Minute, Now: now.Load, Shared: tier,
+		Settings: Settings{Source: At(server.URL), Requests: 4, CheckEvery: 10 * time.Second}, ClosedAfter: 2 * time.Minute, Now: now.Load, Shared: tier, countLimit: time.Minute,
 	}
 	start := func() *Source {
 		o.Registerer = prometheus.NewRegistry()
 		s := New(o)
-		s.watch.limit = time.Minute
 		return s
 	}
 	for i := range int64(500) {
@@ -309,7 +308,7 @@ func TestSharedHolds(t *testing.T) {
 		req.Range = model.TimeRange{Min: end - 6*int64(time.Hour) + 1, Max: end}
 		req.Cells = &model.TextCells{Step: int64(unit)}
 		countedBy(t, s, req)
-		s.watch.counts.Wait()
+		s.watch.Wait()
 		now.Add(int64(pause) + 1)
 	}
 	shared := func(want int) {
@@ -320,9 +319,9 @@ func TestSharedHolds(t *testing.T) {
 	}
 	const unit, other = 5 * time.Minute, 10 * time.Minute
 	s := start()
-	query(s, unit, sumEvery) // begins the first count
-	query(s, unit, sumEvery) // the lines have settled
-	shared(0)                // no sum has confirmed them
+	query(s, unit, watch.SumEvery) // begins the first count
+	query(s, unit, watch.SumEvery) // the lines have settled
+	shared(0)                      // no sum has confirmed them
 	query(s, unit, time.Second)
 	shared(5)
 	removed := store.lines[200]
@@ -331,8 +330,8 @@ func TestSharedHolds(t *testing.T) {
 	query(s, unit, 0)
 	store.lines = append(store.lines, removed)
 	now.Add(int64(11 * time.Second))
-	query(s, unit, sumEvery)
-	query(s, unit, sumEvery)
+	query(s, unit, watch.SumEvery)
+	query(s, unit, watch.SumEvery)
 	// One of the five was counted without the line.
 	shared(9)
 	s.Close()
@@ -360,18 +359,17 @@ func TestSharedNextToCopies(t *testing.T) {
 	}
 	store.lines = append(store.lines, storedLine{account: "0", app: "a", pod: "1", time: begin + int64(2*time.Minute), text: 7})
 	s := New(Options{
-		Settings: Settings{Source: At(server.URL), Requests: 4, CheckEvery: 10 * time.Second}, ClosedAfter: 2 * time.Minute, Now: now.Load, Shared: tier,
+		Settings: Settings{Source: At(server.URL), Requests: 4, CheckEvery: 10 * time.Second}, ClosedAfter: 2 * time.Minute, Now: now.Load, Shared: tier, countLimit: time.Minute,
 		Registerer: prometheus.NewRegistry(),
 	})
 	defer s.Close()
-	s.watch.limit = time.Minute
 	for range 6 {
 		req := request()
 		req.Range = model.TimeRange{Min: begin + int64(10*time.Minute) + 1, Max: begin + int64(5*time.Hour)}
 		req.Cells = &model.TextCells{Step: int64(5 * time.Minute)}
 		countedBy(t, s, req)
-		s.watch.counts.Wait()
-		now.Add(int64(sumEvery) + 1)
+		s.watch.Wait()
+		now.Add(int64(watch.SumEvery) + 1)
 	}
 	if n := len(tier.values); n != 3 { // the last hour has not ended
 		t.Errorf("%d extents are shared, want those of 3 hours without copies", n)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/shaledb/shale/internal/cache"
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/read/victorialogs/watch"
 	"github.com/shaledb/shale/internal/write/logs"
 )
 
@@ -31,6 +32,7 @@ type Options struct {
 	// Now returns the time in Unix nanoseconds; nil means the machine's clock.
 	Now        func() int64
 	Registerer prometheus.Registerer
+	countLimit time.Duration // of one count of lines; 0: the usual one
 }
 
 // Source is a VictoriaLogs server as a source of lines. It is safe for concurrent use.
@@ -39,7 +41,7 @@ type Source struct {
 	client   *client
 	metrics  *metrics
 	streams  *streamNames
-	watch    *watch
+	watch    *watch.Watch
 	shared   *shared // nil: nothing is shared
 	// followEvery is the time between two looks for new lines.
 	followEvery time.Duration
@@ -63,31 +65,28 @@ func New(o Options) *Source {
 	s := &Source{settings: o.Settings, streams: newStreamNames(o.Seed, o.Rules), derives: len(o.Rules.ServiceNames) > 0, began: time.Now(), groupedRows: groupedRows, copiesPause: copiesPause}
 	s.metrics = newMetrics(o.Registerer, func() bool { return s.client.breaker.Open() }, func() int { return s.client.pace.Limit() })
 	s.client = newClient(&s.settings, s.metrics)
-	s.watch, s.followEvery, s.listings.every = newWatch(s, &o), followEvery, s.settings.CheckEvery
+	s.followEvery, s.listings.every = followEvery, s.settings.CheckEvery
 	s.lineBytes.Store(firstLineBytes)
 	s.flights = flights{of: map[string]*flight{}, running: map[string]int{}, client: s.client, joined: s.metrics.joined.Inc, most: flightBytes, all: flightsBytes, wait: flightWait, linger: companyWait, limit: flightLimit}
 	s.flights.ctx, s.flights.close = context.WithCancelCause(context.Background())
 	if o.Shared != nil {
 		s.shared = &shared{tier: o.Shared, result: func(outcome string) { s.metrics.shared.WithLabelValues(outcome).Inc() }}
-		s.watch.summed = s.shared.summed
 	}
+	s.watch = s.newWatch(&o)
 	return s
 }
 
-func newWatch(s *Source, o *Options) *watch {
-	w := &watch{
-		count: s.client.countLines, now: o.Now, elapsed: o.Now, every: int64(s.settings.CheckEvery), lag: int64(o.ClosedAfter), limit: countLimit, most: mostWindows,
-		result: func(outcome string) { s.metrics.counts.WithLabelValues(outcome).Inc() },
-		prove:  s.client.countTimes, proofLimit: proofLimit, proofs: func(outcome string) { s.metrics.proofs.WithLabelValues(outcome).Inc() },
-		accounts: map[Account]*ledger{}, turns: make(chan struct{}, countConnections), proofTurn: make(chan struct{}, 1),
+func (s *Source) newWatch(o *Options) *watch.Watch {
+	w := watch.Options{
+		Count: s.client.countLines, Prove: s.client.countTimes, Counts: countConnections,
+		Counted: func(outcome string) { s.metrics.counts.WithLabelValues(outcome).Inc() },
+		Proved:  func(outcome string) { s.metrics.proofs.WithLabelValues(outcome).Inc() },
+		Every:   s.settings.CheckEvery, Lag: o.ClosedAfter, Limit: o.countLimit, Now: o.Now,
 	}
-	if w.now == nil {
-		begin := time.Now()
-		w.now = func() int64 { return time.Now().UnixNano() }
-		// It begins late enough that 0 is the distant past.
-		w.elapsed = func() int64 { return int64(time.Hour + time.Since(begin)) }
+	if s.shared != nil {
+		w.Summed = s.shared.summed
 	}
-	w.note = func(a Account, r model.TimeRange) {
+	w.Note = func(a Account, r model.TimeRange) {
 		s.metrics.changes.Inc()
 		if o.Changed == nil {
 			return
@@ -96,13 +95,12 @@ func newWatch(s *Source, o *Options) *watch {
 			o.Changed(tenant, r)
 		}
 	}
-	w.ctx, w.cancel = context.WithCancel(context.Background())
-	return w
+	return watch.New(w)
 }
 
 // Close ends what runs in the background and closes the connections.
 func (s *Source) Close() error {
-	s.watch.close()
+	s.watch.Close()
 	s.flights.stop()
 	s.client.close()
 	return nil
@@ -119,7 +117,7 @@ func (s *Source) account(req *model.Request) (access, bool) {
 		req.Cost.Warnings.Add("lines of VictoriaLogs are left out: tenant " + req.Tenant + " has no account in victorialogs.accounts")
 		return a, false
 	}
-	if req.Cost.Bill == nil && s.watch.covers(a.Account, req.Range) {
+	if req.Cost.Bill == nil && s.watch.Covers(a.Account, req.Range) {
 		req.Cost.Reach.AddFurther(req.Range)
 		return a, true
 	}
@@ -144,7 +142,7 @@ func (s *Source) Check(ctx context.Context, tenants []string, r model.TimeRange)
 	if len(accounts) == 0 {
 		return math.MaxInt64, true
 	}
-	return s.watch.check(ctx, accounts, r)
+	return s.watch.Check(ctx, accounts, r)
 }
 
 // noTime is before all times.

@@ -28,7 +28,7 @@ func (s *Source) SelectText(ctx context.Context, req *model.Request) ([]model.Te
 	var err error
 	if req.Cells != nil {
 		if d.unproven = req.Range; !req.Cost.Fresh {
-			d.unproven = s.watch.unproven(ctx, a.Account, req.Range)
+			d.unproven = s.watch.Unproven(ctx, a.Account, req.Range)
 		}
 		grouped, err = d.group(ctx, b)
 	}

@@ -1,4 +1,4 @@
-package victorialogs
+package watch
 
 import (
 	"context"
@@ -10,14 +10,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/shaledb/shale/internal/model"
 )
 
 // counts is a server that counts lines by windows, and a watch over it. Its clock is that of synctest.
 type counts struct {
-	*watch
+	*Watch
 	mu    sync.Mutex
 	lines map[int64]counted
 	asked []string // the requests, and what they found
@@ -27,12 +25,9 @@ type counts struct {
 
 func newCounts(t *testing.T) *counts {
 	c := &counts{lines: map[int64]counted{}}
-	s := New(Options{
-		Settings: Settings{Source: At("http://127.0.0.1:1"), Requests: 1, CheckEvery: 10 * time.Second}, ClosedAfter: 2 * time.Minute,
-		Registerer: prometheus.NewRegistry(),
-	})
-	c.watch = s.watch
-	c.count = func(ctx context.Context, _ Account, r model.TimeRange, sums bool, each func(int64, counted)) error {
+	none := func(string) {}
+	c.Watch = New(Options{Every: 10 * time.Second, Lag: 2 * time.Minute, Counts: 4, Counted: none, Proved: none})
+	c.Count = func(ctx context.Context, _ Account, r model.TimeRange, sums bool, each func(w, lines int64, sum float64)) error {
 		if c.serve != nil {
 			if err := c.serve(ctx); err != nil {
 				return err
@@ -40,27 +35,23 @@ func newCounts(t *testing.T) *counts {
 		}
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.asked = append(c.asked, fmt.Sprint((r.Max+1-r.Min)/window, sums))
+		c.asked = append(c.asked, fmt.Sprint((r.Max+1-r.Min)/Window, sums))
 		for w, n := range c.lines {
-			each(w, n)
+			each(w, n.lines, n.sum)
 		}
 		return nil
 	}
-	c.note = func(_ Account, r model.TimeRange) {
+	c.Note = func(_ Account, r model.TimeRange) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.noted = append(c.noted, fmt.Sprint(r.Min/window-c.first(), "+", (r.Max+1-r.Min)/window))
+		c.noted = append(c.noted, fmt.Sprint(r.Min/Window-c.first(), "+", (r.Max+1-r.Min)/Window))
 	}
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(c.Close)
 	return c
 }
 
 // first is the window of the beginning of synctest's clock, less 100.
-func (c *counts) first() int64 { return 946684800e9/window - 100 }
+func (c *counts) first() int64 { return 946684800e9/Window - 100 }
 
 // set sets the lines of a window.
 func (c *counts) set(w int64, lines int64, sum float64) {
@@ -91,8 +82,8 @@ func (c *counts) last() (n int, text string) {
 
 // look checks all windows from one on.
 func (c *counts) look(w int64) (until int64, ok bool) {
-	until, ok = c.check(context.Background(), []Account{{}}, model.TimeRange{Min: (c.first() + w) * window, Max: 1 << 62})
-	return (until+1)/window - c.first(), ok
+	until, ok = c.Check(context.Background(), []Account{{}}, model.TimeRange{Min: (c.first() + w) * Window, Max: 1 << 62})
+	return (until+1)/Window - c.first(), ok
 }
 
 func (c *counts) mustLook(t *testing.T, w int64, want bool) {
@@ -230,7 +221,7 @@ func TestWatchSetBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCounts(t)
 		var back atomic.Int64
-		c.watch.now = func() int64 { return time.Now().UnixNano() - back.Load() }
+		c.Options.Now = func() int64 { return time.Now().UnixNano() - back.Load() }
 		c.warm(t, 40)
 		n, _ := c.last()
 		back.Store(int64(time.Hour))
@@ -260,7 +251,7 @@ func TestWatchSetBack(t *testing.T) {
 		}
 		back.Store(-int64(1000 * 24 * time.Hour)) // far ahead
 		time.Sleep(10 * time.Second)
-		c.check(context.Background(), []Account{{}}, model.TimeRange{Min: c.watch.now() - int64(time.Hour), Max: 1 << 62})
+		c.Check(context.Background(), []Account{{}}, model.TimeRange{Min: c.Now() - int64(time.Hour), Max: 1 << 62})
 		synctest.Wait()
 		if _, text := c.last(); text != fmt.Sprint(maxWindows, " true") && text != fmt.Sprint(maxWindows, " false") {
 			t.Errorf("far ahead the count is of %s windows", text)
@@ -272,8 +263,8 @@ func TestWatchSetBack(t *testing.T) {
 func TestWatchWithoutSums(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCounts(t)
-		counting := c.count
-		c.count = func(ctx context.Context, a Account, r model.TimeRange, sums bool, each func(int64, counted)) error {
+		counting := c.Count
+		c.Count = func(ctx context.Context, a Account, r model.TimeRange, sums bool, each func(w, lines int64, sum float64)) error {
 			if sums {
 				return context.DeadlineExceeded
 			}
@@ -335,7 +326,7 @@ func TestWatchSlow(t *testing.T) {
 		time.Sleep(longestPause)
 		c.look(90)
 		synctest.Wait()
-		if _, text := c.last(); text != fmt.Sprint(floorDiv(c.now()-c.lag, window)-c.first()-90, false) {
+		if _, text := c.last(); text != fmt.Sprint(floorDiv(c.Now()-int64(c.Lag), Window)-c.first()-90, false) {
 			t.Errorf("the count after failures is of %s windows", text)
 		}
 	})
@@ -351,7 +342,7 @@ func TestWatchGivenUp(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
-		if _, ok := c.check(ctx, []Account{{}}, model.TimeRange{Min: (c.first() + 40) * window, Max: 1 << 62}); ok {
+		if _, ok := c.Check(ctx, []Account{{}}, model.TimeRange{Min: (c.first() + 40) * Window, Max: 1 << 62}); ok {
 			t.Error("an old count is believed")
 		}
 		close(release)
@@ -461,12 +452,12 @@ func TestWatchShort(t *testing.T) {
 func TestWatchAccounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCounts(t)
-		r := model.TimeRange{Min: (c.first() + 40) * window, Max: 1 << 62}
+		r := model.TimeRange{Min: (c.first() + 40) * Window, Max: 1 << 62}
 		var accounts []Account
 		for i := range uint32(6) {
 			accounts = append(accounts, Account{ID: i})
 		}
-		c.check(context.Background(), accounts, r)
+		c.Check(context.Background(), accounts, r)
 		synctest.Wait()
 		time.Sleep(10 * time.Second)
 		var running, most atomic.Int32
@@ -477,12 +468,12 @@ func TestWatchAccounts(t *testing.T) {
 			return nil
 		}
 		began := time.Now()
-		until, ok := c.check(context.Background(), accounts, r)
+		until, ok := c.Check(context.Background(), accounts, r)
 		// By the clock of synctest.
-		if took := time.Since(began); !ok || until != (c.first()+99)*window-1 || took != 2*time.Second {
+		if took := time.Since(began); !ok || until != (c.first()+99)*Window-1 || took != 2*time.Second {
 			t.Errorf("%d, %v, after %v", until, ok, took)
 		}
-		if most.Load() != countConnections {
+		if most.Load() != int32(c.Counts) {
 			t.Errorf("%d counts at one time", most.Load())
 		}
 	})
@@ -496,7 +487,7 @@ func TestWatchDrops(t *testing.T) {
 		c.warm(t, 40)
 		time.Sleep(2*askedFor - 10*time.Second)
 		ask := func(id uint32) string {
-			c.check(context.Background(), []Account{{ID: id}}, model.TimeRange{Min: (c.first() + 40) * window, Max: 1 << 62})
+			c.Check(context.Background(), []Account{{ID: id}}, model.TimeRange{Min: (c.first() + 40) * Window, Max: 1 << 62})
 			return c.news()
 		}
 		ask(1)
@@ -534,12 +525,12 @@ func TestWatchRanges(t *testing.T) {
 			t.Errorf("asked for again: %s", got)
 		}
 		n, _ := c.last()
-		now := c.now()
+		now := c.Now()
 		for _, r := range []model.TimeRange{
 			{Min: now - int64(time.Minute), Max: now}, {Min: now - int64(32*24*time.Hour), Max: now},
-			{Min: now + window, Max: now + 2*window}, {Min: -1 << 63, Max: 1<<63 - 1},
+			{Min: now + Window, Max: now + 2*Window}, {Min: -1 << 63, Max: 1<<63 - 1},
 		} {
-			if _, ok := c.check(context.Background(), []Account{{}}, r); ok || c.covers(Account{}, r) {
+			if _, ok := c.Check(context.Background(), []Account{{}}, r); ok || c.Covers(Account{}, r) {
 				t.Errorf("%v is counted", r)
 			}
 		}
@@ -554,18 +545,18 @@ func TestWatchRanges(t *testing.T) {
 func TestCovers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCounts(t)
-		r := model.TimeRange{Min: (c.first() + 50) * window, Max: (c.first()+60)*window - 1}
-		if c.covers(Account{}, r) {
+		r := model.TimeRange{Min: (c.first() + 50) * Window, Max: (c.first()+60)*Window - 1}
+		if c.Covers(Account{}, r) {
 			t.Error("nothing was counted")
 		}
 		synctest.Wait()
 		time.Sleep(10 * time.Second)
 		c.mustLook(t, 50, true)
-		if !c.covers(Account{}, r) {
+		if !c.Covers(Account{}, r) {
 			t.Error("all was counted")
 		}
-		r.Max = c.now()
-		if c.covers(Account{}, r) {
+		r.Max = c.Now()
+		if c.Covers(Account{}, r) {
 			t.Error("the newest lines are not counted")
 		}
 	})

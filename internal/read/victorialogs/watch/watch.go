@@ -1,12 +1,10 @@
-package victorialogs
+package watch
 
 import (
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 	"math"
-	"strconv"
 	"sync"
 	"time"
 
@@ -14,8 +12,8 @@ import (
 )
 
 const (
-	// window is the width of the windows of time in which lines are counted. Windows begin at multiples of it.
-	window = int64(5 * time.Minute)
+	// Window is the width of the windows of time in which lines are counted. Windows begin at multiples of it.
+	Window = int64(5 * time.Minute)
 	// maxWindows bounds the windows of an account, to 31 days. Nothing is kept of longer ranges.
 	maxWindows = 31 * 24 * 12
 	// mostWindows bounds the windows of all accounts, which take 32 bytes each: 16 MiB.
@@ -24,37 +22,53 @@ const (
 	countLimit = 3 * time.Second
 	// longestPause is the longest time between two counts while counts fail.
 	longestPause = 5 * time.Minute
-	// settling is how long lines may be counted before queries find them by their stream.
-	settling = 10 * time.Second
-	// sumEvery is how often windows are compared by the sum of hashes, too. Where there are no sums, numbers
+	// Settling is how long lines may be counted before queries find them by their stream.
+	Settling = 10 * time.Second
+	// SumEvery is how often windows are compared by the sum of hashes, too. Where there are no sums, numbers
 	// of lines say nothing after a gap of this time: lines may have been replaced.
-	sumEvery = time.Minute
+	SumEvery = time.Minute
 	// sumPause is how long sums are left out after they could not be had in time.
 	sumPause = 10 * time.Minute
 	// askedFor is how long windows are counted after a query has asked for them, and twice that at most.
 	askedFor = 10 * time.Minute
 )
 
-// watch finds out which lines have changed. It counts the lines of an account in windows of time, by one
+// Account names a part of a server that is apart from all others.
+type Account struct{ ID, Project uint32 }
+
+// Options build a Watch.
+type Options struct {
+	// Count counts lines of an account in windows, with sums of hashes of them if these are wanted. It calls
+	// each for a window that has lines.
+	Count func(ctx context.Context, a Account, r model.TimeRange, sums bool, each func(w, lines int64, sum float64)) error
+	// Prove counts lines and their different times by streams in windows, each once or several times; nil:
+	// each query looks for copies.
+	Prove func(ctx context.Context, a Account, r model.TimeRange, each func(w, lines, times int64)) error
+	// Note is told that lines of a range may be others now.
+	Note func(a Account, r model.TimeRange)
+	// Summed is told of each count with sums, if it is set. It must not call the Watch.
+	Summed func(a Account, l *Ledger)
+	// Counted and Proved are told how a count ended, and a search for copies: ok, late, or error.
+	Counted, Proved func(outcome string)
+
+	Every  time.Duration // how long a count holds
+	Lag    time.Duration // the age of windows that are counted
+	Limit  time.Duration // of one count; 0: the usual one
+	Counts int           // how many run at one time
+	// Now returns the time in Unix nanoseconds; nil means the machine's clock.
+	Now func() int64
+}
+
+// Watch finds out which lines have changed. It counts the lines of an account in windows of time, by one
 // request for all queries, and notes the windows whose count is another one than before. It counts only when
 // somebody asks. It is safe for concurrent use.
-type watch struct {
-	count func(ctx context.Context, a Account, r model.TimeRange, sums bool, each func(w int64, c counted)) error
-	// prove counts lines and their different times by streams in windows; nil: each query looks for copies.
-	prove      func(ctx context.Context, a Account, r model.TimeRange, each func(w, lines, times int64)) error
-	proofLimit time.Duration // of one of those
-	proofs     func(outcome string)
-	note       func(a Account, r model.TimeRange) // lines of a range may be others now
-	now        func() int64                       // the time that windows are of
+type Watch struct {
+	Options
+	proofLimit time.Duration // of one search
 	// elapsed is the time since some beginning. It never steps back, and all ages are differences of it.
 	elapsed func() int64
-	every   int64         // how long a count holds
-	lag     int64         // the age of windows that are counted
-	limit   time.Duration // of one count
-	most    int           // windows of all accounts
-	result  func(outcome string)
-	// summed is told of each count with sums, if it is set. mu is held.
-	summed func(a Account, l *ledger)
+	every   int64 // how long a count holds
+	most    int   // windows of all accounts
 
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -64,8 +78,36 @@ type watch struct {
 	proofTurn chan struct{}
 
 	mu       sync.Mutex
-	accounts map[Account]*ledger
+	accounts map[Account]*Ledger
 }
+
+// New returns a Watch. It counts nothing yet.
+func New(o Options) *Watch {
+	w := &Watch{
+		Options: o, elapsed: o.Now, every: int64(o.Every), most: mostWindows, proofLimit: proofLimit,
+		accounts: map[Account]*Ledger{}, turns: make(chan struct{}, o.Counts), proofTurn: make(chan struct{}, 1),
+	}
+	if o.Limit == 0 {
+		w.Limit = countLimit
+	}
+	if o.Now == nil {
+		begin := time.Now()
+		w.Options.Now = func() int64 { return time.Now().UnixNano() }
+		// It begins late enough that 0 is the distant past.
+		w.elapsed = func() int64 { return int64(time.Hour + time.Since(begin)) }
+	}
+	w.ctx, w.cancel = context.WithCancel(context.Background())
+	return w
+}
+
+// Now returns the time that windows are of.
+func (w *Watch) Now() int64 { return w.Options.Now() }
+
+// Elapsed returns the time since some beginning. It never steps back.
+func (w *Watch) Elapsed() int64 { return w.elapsed() }
+
+// Wait waits for what runs in the background.
+func (w *Watch) Wait() { w.counts.Wait() }
 
 // counted is the lines of a window.
 type counted struct {
@@ -80,8 +122,8 @@ type counted struct {
 	changed   int64
 }
 
-// ledger is the windows of an account, those from one number to another one.
-type ledger struct {
+// Ledger is the windows of an account, those from one number to another one.
+type Ledger struct {
 	from, to int64
 	windows  []counted
 	last     int64 // when somebody asked, by elapsed like all below
@@ -106,11 +148,11 @@ type ledger struct {
 
 // windowsOf returns the first and the last window of a range.
 func windowsOf(r model.TimeRange) (first, last int64) {
-	return floorDiv(r.Min, window), floorDiv(r.Max, window)
+	return floorDiv(r.Min, Window), floorDiv(r.Max, Window)
 }
 
 // within returns the windows of a range that were counted, with their numbers.
-func (l *ledger) within(r model.TimeRange) iter.Seq2[int64, *counted] {
+func (l *Ledger) within(r model.TimeRange) iter.Seq2[int64, *counted] {
 	return func(yield func(int64, *counted) bool) {
 		first, last := windowsOf(r)
 		for at := max(first, l.from); at <= last && at < l.to && yield(at, &l.windows[at-l.from]); at++ {
@@ -119,20 +161,20 @@ func (l *ledger) within(r model.TimeRange) iter.Seq2[int64, *counted] {
 }
 
 // needs returns the windows of a range that are old enough. ok is false if there are none, or too many.
-func (w *watch) needs(r model.TimeRange, now int64) (from, to int64, ok bool) {
-	from, to = floorDiv(r.Min, window), floorDiv(now-w.lag, window)
-	if r.Max < to*window {
-		to = floorDiv(r.Max, window) + 1
+func (w *Watch) needs(r model.TimeRange, now int64) (from, to int64, ok bool) {
+	from, to = floorDiv(r.Min, Window), floorDiv(now-int64(w.Lag), Window)
+	if r.Max < to*Window {
+		to = floorDiv(r.Max, Window) + 1
 	}
-	return from, to, from < to && floorDiv(now, window)-from <= maxWindows
+	return from, to, from < to && floorDiv(now, Window)-from <= maxWindows
 }
 
-// covers reports whether all lines of a range have been counted, so that changes since then will be noted. It
+// Covers reports whether all lines of a range have been counted, so that changes since then will be noted. It
 // does not wait: if they have not, they may be later.
-func (w *watch) covers(a Account, r model.TimeRange) bool {
-	now := w.now()
+func (w *Watch) Covers(a Account, r model.TimeRange) bool {
+	now := w.Now()
 	from, to, ok := w.needs(r, now)
-	if !ok || r.Max >= floorDiv(now-w.lag, window)*window {
+	if !ok || r.Max >= floorDiv(now-int64(w.Lag), Window)*Window {
 		return false
 	}
 	w.mu.Lock()
@@ -145,11 +187,11 @@ func (w *watch) covers(a Account, r model.TimeRange) bool {
 	return false
 }
 
-// check says whether all changes of lines of some accounts from a time on have been noted, but for those of
+// Check says whether all changes of lines of some accounts from a time on have been noted, but for those of
 // the last moments, and up to which time that holds. It counts again where the last count is too old, and
 // waits for all such counts at once.
-func (w *watch) check(ctx context.Context, accounts []Account, r model.TimeRange) (until int64, ok bool) {
-	from, to, ok := w.needs(r, w.now())
+func (w *Watch) Check(ctx context.Context, accounts []Account, r model.TimeRange) (until int64, ok bool) {
+	from, to, ok := w.needs(r, w.Now())
 	if !ok {
 		return 0, false
 	}
@@ -186,16 +228,16 @@ func (w *watch) check(ctx context.Context, accounts []Account, r model.TimeRange
 		if l == nil || from < l.from || min(to, l.settled) <= from || now-l.at >= w.every {
 			return 0, false
 		}
-		until = min(until, l.settled*window-1)
+		until = min(until, l.settled*Window-1)
 	}
 	return until, true
 }
 
 // askLocked returns the ledger of an account, and notes the first window that is asked for.
-func (w *watch) askLocked(a Account, from int64) *ledger {
+func (w *Watch) askLocked(a Account, from int64) *Ledger {
 	l, now := w.accounts[a], w.elapsed()
 	if l == nil {
-		l = &ledger{asked: math.MaxInt64, before: math.MaxInt64, turned: now, at: math.MinInt64 / 2, summedAt: math.MinInt64 / 2}
+		l = &Ledger{asked: math.MaxInt64, before: math.MaxInt64, turned: now, at: math.MinInt64 / 2, summedAt: math.MinInt64 / 2}
 		w.accounts[a] = l
 	}
 	if now-l.turned >= int64(askedFor) {
@@ -207,10 +249,10 @@ func (w *watch) askLocked(a Account, from int64) *ledger {
 
 // dropLocked drops the windows of accounts that were not asked for lately, and of those that were asked for
 // longest ago while there are too many. They are noted: what becomes of their lines is not seen.
-func (w *watch) dropLocked(now int64) {
+func (w *Watch) dropLocked(now int64) {
 	for {
 		sum, oldest := 0, Account{}
-		var last *ledger
+		var last *Ledger
 		for a, l := range w.accounts {
 			sum += len(l.windows)
 			if l.running == nil && (last == nil || l.last < last.last) {
@@ -221,33 +263,33 @@ func (w *watch) dropLocked(now int64) {
 			return
 		}
 		if len(last.windows) > 0 {
-			w.note(oldest, model.TimeRange{Min: last.from * window, Max: last.to*window - 1})
+			w.Note(oldest, model.TimeRange{Min: last.from * Window, Max: last.to*Window - 1})
 		}
 		delete(w.accounts, oldest)
 	}
 }
 
 // startLocked begins a count, unless one is running or it is too early.
-func (w *watch) startLocked(a Account, l *ledger) {
+func (w *Watch) startLocked(a Account, l *Ledger) {
 	now := w.elapsed()
 	if l.running != nil || now < l.next || w.ctx.Err() != nil {
 		return
 	}
 	l.running = make(chan struct{})
-	to := floorDiv(w.now()-w.lag, window)
+	to := floorDiv(w.Now()-int64(w.Lag), Window)
 	from := max(min(l.asked, l.before), to-maxWindows)
-	sums := now-l.summedAt >= int64(sumEvery) && now >= l.noSums
+	sums := now-l.summedAt >= int64(SumEvery) && now >= l.noSums
 	w.counts.Go(func() {
-		ctx, cancel := context.WithTimeout(w.ctx, w.limit)
+		ctx, cancel := context.WithTimeout(w.ctx, w.Limit)
 		defer cancel()
 		var found []counted
 		err := w.turn(ctx)
 		if err == nil {
 			defer func() { <-w.turns }()
 			found = make([]counted, max(0, to-from))
-			err = w.count(ctx, a, model.TimeRange{Min: from * window, Max: to*window - 1}, sums, func(at int64, c counted) {
+			err = w.Count(ctx, a, model.TimeRange{Min: from * Window, Max: to*Window - 1}, sums, func(at, lines int64, sum float64) {
 				if at >= from && at < to {
-					found[at-from] = c
+					found[at-from] = counted{lines: lines, sum: sum}
 				}
 			})
 		}
@@ -258,7 +300,7 @@ func (w *watch) startLocked(a Account, l *ledger) {
 		} else {
 			w.failedLocked(l, now, sums, err)
 		}
-		w.result(outcomeOf(err))
+		w.Counted(outcomeOf(err))
 		close(l.running)
 		l.running = nil
 		w.dropLocked(w.elapsed())
@@ -269,7 +311,7 @@ func (w *watch) startLocked(a Account, l *ledger) {
 var errNoTurn = errors.New("other counts are running")
 
 // turn waits until few enough counts are running.
-func (w *watch) turn(ctx context.Context) error {
+func (w *Watch) turn(ctx context.Context) error {
 	select {
 	case w.turns <- struct{}{}:
 		return nil
@@ -289,10 +331,10 @@ func outcomeOf(err error) string {
 }
 
 // failedLocked says when it may be tried again, and with less if that may help.
-func (w *watch) failedLocked(l *ledger, began int64, sums bool, err error) {
+func (w *Watch) failedLocked(l *Ledger, began int64, sums bool, err error) {
 	now := w.elapsed()
 	// The server may give up a little earlier than the client, and says so in words of its own.
-	late := err != errNoTurn && (errors.Is(err, context.DeadlineExceeded) || now-began >= int64(w.limit/2))
+	late := err != errNoTurn && (errors.Is(err, context.DeadlineExceeded) || now-began >= int64(w.Limit/2))
 	switch {
 	case sums && (late || errors.Is(err, model.ErrInvalid)):
 		l.noSums = now + int64(sumPause)
@@ -307,8 +349,8 @@ func (w *watch) failedLocked(l *ledger, began int64, sums bool, err error) {
 }
 
 // takeLocked takes a count that began at a time, and notes what has changed.
-func (w *watch) takeLocked(a Account, l *ledger, began, from int64, found []counted, sums bool) {
-	gap := began-l.at > int64(sumEvery)
+func (w *Watch) takeLocked(a Account, l *Ledger, began, from int64, found []counted, sums bool) {
+	gap := began-l.at > int64(SumEvery)
 	for i := range found {
 		at, c := from+int64(i), &found[i]
 		c.summed = sums
@@ -334,7 +376,7 @@ func (w *watch) takeLocked(a Account, l *ledger, began, from int64, found []coun
 	end := from + int64(len(found))
 	if end < l.to {
 		// The clock was set back. The windows since then are counted again some day, as if they were new.
-		w.note(a, model.TimeRange{Min: max(end, l.from) * window, Max: l.to*window - 1})
+		w.Note(a, model.TimeRange{Min: max(end, l.from) * Window, Max: l.to*Window - 1})
 		l.settled, l.pending = min(l.settled, end), min(l.pending, end)
 	}
 	if from < l.from || from > l.from || len(found) != len(l.windows) {
@@ -345,25 +387,25 @@ func (w *watch) takeLocked(a Account, l *ledger, began, from int64, found []coun
 	if sums {
 		l.summedAt = began
 	}
-	if began-l.pendingAt >= int64(settling) {
+	if began-l.pendingAt >= int64(Settling) {
 		l.settled = l.pending
 		if l.to > l.pending {
 			l.pending, l.pendingAt = l.to, began
 		}
 	}
-	if sums && w.summed != nil {
-		w.summed(a, l)
+	if sums && w.Summed != nil {
+		w.Summed(a, l)
 	}
 }
 
 // noteLocked notes windows that have changed in this count, or have settled.
-func (w *watch) noteLocked(a Account, began, from int64, found []counted) {
+func (w *Watch) noteLocked(a Account, began, from int64, found []counted) {
 	first := -1
 	for i := 0; i <= len(found); i++ {
 		changed := false
 		if i < len(found) && found[i].unsettled {
 			c := &found[i]
-			settled := began-c.changed >= int64(settling)
+			settled := began-c.changed >= int64(Settling)
 			if changed = settled || c.changed == began; settled {
 				c.unsettled = false
 			}
@@ -372,45 +414,24 @@ func (w *watch) noteLocked(a Account, began, from int64, found []counted) {
 		case changed && first < 0:
 			first = i
 		case !changed && first >= 0:
-			w.note(a, model.TimeRange{Min: (from + int64(first)) * window, Max: (from+int64(i))*window - 1})
+			w.Note(a, model.TimeRange{Min: (from + int64(first)) * Window, Max: (from+int64(i))*Window - 1})
 			first = -1
 		}
 	}
 }
 
-// close ends the running counts.
-func (w *watch) close() {
+// Close ends the running counts.
+func (w *Watch) Close() {
 	w.mu.Lock() // no count is about to start
 	w.cancel()
 	w.mu.Unlock()
 	w.counts.Wait()
 }
 
-// countLines counts the lines of an account in windows. The sum is of hashes of the text, the stream and the
-// time of each line together, so that the stream or the time of one cannot be that of another. Each is below
-// 2^22, so that a sum of fewer than a billion is exact in a floating-point number, in whatever order the
-// server adds.
-func (c *client) countLines(ctx context.Context, a Account, r model.TimeRange, sums bool, each func(w int64, n counted)) error {
-	f := filter{}
-	text := f.in(r)
-	if sums {
-		text += " | hash(_msg) h | hash(_stream_id) s | hash(_time) t | math (((h % 1000003) * 31 + (s % 1000003) * 17) * (t % 1000003 + 1)) % 4194301 as x | stats by (_time:5m) count() n, sum(x) x"
-	} else {
-		text += " | stats by (_time:5m) count() n"
+func floorDiv(a, b int64) int64 {
+	rest := a % b
+	if rest < 0 {
+		rest += b
 	}
-	return c.try(ctx, c.counts, access{Account: a}, kindCounts, text, func(row []field) error {
-		at, ok := parseTime(valueOf(row, "_time"))
-		lines, err := strconv.ParseInt(string(valueOf(row, "n")), 10, 64)
-		var sum float64
-		if sums && err == nil {
-			sum, err = strconv.ParseFloat(string(valueOf(row, "x")), 64)
-		}
-		if !ok || err != nil || floorMod(at, window) != 0 {
-			return fmt.Errorf("%w: VictoriaLogs at %s has sent a count that is not one: %s", model.ErrCorrupt, c.url, rowText(row))
-		}
-		each(at/window, counted{lines: lines, sum: sum})
-		return nil
-	})
+	return (a - rest) / b
 }
-
-func floorDiv(a, b int64) int64 { return (a - floorMod(a, b)) / b }

@@ -1,10 +1,8 @@
-package victorialogs
+package watch
 
 import (
 	"context"
-	"fmt"
 	"math"
-	"strconv"
 	"time"
 
 	"github.com/shaledb/shale/internal/model"
@@ -36,13 +34,13 @@ const (
 	mostProofShift = 10
 )
 
-// unproven returns the part of a range in which lines may be there twice. Its Min is greater than its Max if
+// Unproven returns the part of a range in which lines may be there twice. Its Min is greater than its Max if
 // there is none. It may wait for a count. What is not proven yet may be later.
-func (w *watch) unproven(ctx context.Context, a Account, r model.TimeRange) model.TimeRange {
-	if w.prove == nil {
+func (w *Watch) Unproven(ctx context.Context, a Account, r model.TimeRange) model.TimeRange {
+	if w.Prove == nil {
 		return r
 	}
-	if _, ok := w.check(ctx, []Account{a}, r); !ok {
+	if _, ok := w.Check(ctx, []Account{a}, r); !ok {
 		return r
 	}
 	w.mu.Lock()
@@ -50,7 +48,7 @@ func (w *watch) unproven(ctx context.Context, a Account, r model.TimeRange) mode
 	return w.unprovenLocked(a, r)
 }
 
-func (w *watch) unprovenLocked(a Account, r model.TimeRange) model.TimeRange {
+func (w *Watch) unprovenLocked(a Account, r model.TimeRange) model.TimeRange {
 	l, hull, missing := w.accounts[a], windows{}, windows{}
 	first, last := windowsOf(r)
 	if l == nil || first < l.from { // another count has begun later since
@@ -79,10 +77,10 @@ func (w *watch) unprovenLocked(a Account, r model.TimeRange) model.TimeRange {
 	// The last window of all times has no end.
 	out := r
 	if hull.from > first {
-		out.Min = hull.from * window
+		out.Min = hull.from * Window
 	}
 	if hull.to <= last {
-		out.Max = hull.to*window - 1
+		out.Max = hull.to*Window - 1
 	}
 	return out
 }
@@ -102,13 +100,13 @@ func (w windows) with(at int64) windows {
 func (c *counted) mayHaveCopies() bool { return c.lines > 0 && c.proof != unique }
 
 // lacksProof reports whether it is not known whether a window has copies.
-func (l *ledger) lacksProof(at int64) bool {
+func (l *Ledger) lacksProof(at int64) bool {
 	c := &l.windows[at-l.from]
 	return c.lines > 0 && c.proof == unknown
 }
 
 // proveLocked looks for copies in some windows, unless that is being done, or was in vain lately.
-func (w *watch) proveLocked(a Account, l *ledger, of windows) {
+func (w *Watch) proveLocked(a Account, l *Ledger, of windows) {
 	if l.proving || w.elapsed() < l.nextProof || w.ctx.Err() != nil {
 		return
 	}
@@ -126,7 +124,7 @@ func (w *watch) proveLocked(a Account, l *ledger, of windows) {
 
 // proveNewest looks for copies in the newest of some windows, takes these off, and reports whether to go on.
 // One search runs at a time, whatever the account: it takes much of the server's CPU.
-func (w *watch) proveNewest(a Account, l *ledger, of *windows) bool {
+func (w *Watch) proveNewest(a Account, l *Ledger, of *windows) bool {
 	select {
 	case w.proofTurn <- struct{}{}:
 	case <-w.ctx.Done():
@@ -146,7 +144,7 @@ func (w *watch) proveNewest(a Account, l *ledger, of *windows) bool {
 	w.mu.Lock()
 	w.takeProofLocked(l, part, found, took, err)
 	w.mu.Unlock()
-	w.proofs(outcomeOf(err))
+	w.Proved(outcomeOf(err))
 	select { // at most half of the time is spent looking
 	case <-time.After(time.Duration(took)):
 	case <-w.ctx.Done():
@@ -156,7 +154,7 @@ func (w *watch) proveNewest(a Account, l *ledger, of *windows) bool {
 
 // newest returns the newest of some windows that lack a proof and follow each other: one, or as many as have
 // the lines of one search.
-func (l *ledger) newest(of windows) windows {
+func (l *Ledger) newest(of windows) windows {
 	from, at := max(of.from, l.from), min(of.to, l.settled)
 	for at > from && !l.lacksProof(at-1) {
 		at--
@@ -177,11 +175,11 @@ func (l *ledger) newest(of windows) windows {
 // different is the lines of a window, and the different times of those of each stream.
 type different struct{ lines, times int64 }
 
-func (w *watch) search(a Account, of windows) ([]different, error) {
+func (w *Watch) search(a Account, of windows) ([]different, error) {
 	ctx, cancel := context.WithTimeout(w.ctx, w.proofLimit)
 	defer cancel()
 	found := make([]different, of.to-of.from)
-	err := w.prove(ctx, a, model.TimeRange{Min: of.from * window, Max: of.to*window - 1}, func(at, lines, times int64) {
+	err := w.Prove(ctx, a, model.TimeRange{Min: of.from * Window, Max: of.to*Window - 1}, func(at, lines, times int64) {
 		if at >= of.from && at < of.to {
 			c := &found[at-of.from]
 			c.lines, c.times = c.lines+lines, c.times+times
@@ -191,7 +189,7 @@ func (w *watch) search(a Account, of windows) ([]different, error) {
 }
 
 // takeProofLocked takes what a search has found in some windows, or how it failed.
-func (w *watch) takeProofLocked(l *ledger, of windows, found []different, took int64, err error) {
+func (w *Watch) takeProofLocked(l *Ledger, of windows, found []different, took int64, err error) {
 	if err != nil {
 		alone := of.from+1 == of.to || l.proofShift >= mostProofShift
 		l.proofShift = min(l.proofShift+2, mostProofShift)
@@ -218,20 +216,4 @@ func (w *watch) takeProofLocked(l *ledger, of windows, found []different, took i
 			c.proof = copies
 		}
 	}
-}
-
-// countTimes counts the lines of an account in windows, and the different times of those of each stream.
-func (c *client) countTimes(ctx context.Context, a Account, r model.TimeRange, each func(w, lines, times int64)) error {
-	f := filter{}
-	text := f.in(r) + " | stats by (_stream_id, _time:5m) count() n, count_uniq(_time) times | stats by (_time) sum(n) n, sum(times) times"
-	return c.try(ctx, c.proofs, access{Account: a}, kindCopies, text, func(row []field) error {
-		at, ok := parseTime(valueOf(row, "_time"))
-		lines, err := strconv.ParseInt(string(valueOf(row, "n")), 10, 64)
-		times, err2 := strconv.ParseInt(string(valueOf(row, "times")), 10, 64)
-		if !ok || err != nil || err2 != nil || floorMod(at, window) != 0 {
-			return fmt.Errorf("%w: VictoriaLogs at %s has sent a count that is not one: %s", model.ErrCorrupt, c.url, rowText(row))
-		}
-		each(at/window, lines, times)
-		return nil
-	})
 }
