@@ -67,7 +67,7 @@ func TestPrecedence(t *testing.T) {
 	flags.Write.MaxFuture = 3 * time.Second
 	c, from, err := Load(Sources{
 		File:     file,
-		Environ:  []string{"HOME=/root", "SHALE_MAX_AGE=2d", "SHALE_MAX_FUTURE=2m", "SHALE_QUERY_MAX_SERIES=7", "SHALE_CONFIG=x.yaml"},
+		Environ:  []string{"HOME=/root", "SHALE_MAX_AGE=2d", "SHALE_MAX_FUTURE=2m", "SHALE_QUERY_MAX_SERIES=7", "SHALE_CONFIG=x.yaml", "SHALE_TOKEN_FILE=token"},
 		Flags:    flags,
 		FlagsSet: []string{"max-future"},
 	})

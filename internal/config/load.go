@@ -15,7 +15,7 @@ type Sources struct {
 	// File is the path of a YAML file; empty means none.
 	File string
 	// Environ has the form of os.Environ. All variables that begin with SHALE_ must be settings, except
-	// SHALE_CONFIG, which names the file and is read by cmd.
+	// SHALE_CONFIG, which names the file and is read by cmd, and SHALE_TOKEN_FILE, which is for clients.
 	Environ []string
 	// Flags holds the values of the settings named in FlagsSet.
 	Flags    Config
@@ -24,6 +24,10 @@ type Sources struct {
 
 // ConfigEnv is the environment variable that names the file.
 const ConfigEnv = envPrefix + "CONFIG"
+
+// tokenEnv is the environment variable by which clients find their token. A profile may export it for all
+// commands.
+const tokenEnv = envPrefix + "TOKEN_FILE"
 
 // Origins holds the origin of each value by the name of its setting: "shale.yaml:3:9", "SHALE_MEMORY",
 // "--memory", "default".
@@ -109,7 +113,7 @@ func (l *loader) unknown(origin, kind, name string, spell func(*Setting) string)
 func (l *loader) environ(environ []string) {
 	for _, kv := range environ {
 		key, value, _ := strings.Cut(kv, "=")
-		if !strings.HasPrefix(key, envPrefix) || key == ConfigEnv {
+		if !strings.HasPrefix(key, envPrefix) || key == ConfigEnv || key == tokenEnv {
 			continue
 		}
 		known := false
