@@ -85,6 +85,11 @@ func (w *walker) index() (first int, err error) {
 			if len(y.symbols) == 0 && begin != stop {
 				return 0, &wire.Malformed{What: "a first symbol that is not empty", At: p}
 			}
+			if len(y.symbols) == cap(y.symbols) {
+				if err := w.growSymbols(p); err != nil {
+					return 0, err
+				}
+			}
 			if y.symbols = append(y.symbols, spanOf(begin, stop)); len(y.symbols)&0xfff == 0 {
 				if err := w.reserveRows(); err != nil {
 					return 0, err
@@ -105,6 +110,36 @@ func (w *walker) index() (first int, err error) {
 		return 0, &wire.Malformed{What: "time series without symbols", At: first}
 	}
 	return first, nil
+}
+
+// growSymbols makes room for all further symbols, the first of which is at p. It reserves the room before it
+// allocates any. Growing by append would allocate five times as much in all, and nothing of that is reserved:
+// it stays until the garbage collector has run, which on a busy machine is after the request.
+func (w *walker) growSymbols(p int) error {
+	y := &w.symbolic
+	n := len(y.symbols) + symbolsFrom(w.decoded, p)
+	if err := w.reserveTo(w.used() + int64(n-len(y.symbols))*symbolBytes); err != nil {
+		return err
+	}
+	y.symbols = append(make([]span, 0, n), y.symbols...)
+	return nil
+}
+
+// symbolsFrom counts the symbols in d from p on, up to the first malformed field.
+func symbolsFrom(d []byte, p int) (n int) {
+	for p < len(d) {
+		number, kind, next, err := wire.Field(d, p, len(d))
+		if err != nil {
+			return n
+		}
+		if p, err = wire.Skip(d, next, len(d), kind); err != nil {
+			return n
+		}
+		if number == 4 {
+			n++
+		}
+	}
+	return n
 }
 
 func (r *references) reset() { *r = references{list: r.list[:0]} }

@@ -212,15 +212,22 @@ func nanoseconds(ms int64) (ns int64, ok bool) {
 	return ms * 1_000_000, ms <= limit && ms >= -limit
 }
 
-// reserveRows reserves memory for the rows and labels that have been added.
-func (w *walker) reserveRows() error {
+// used returns the bytes of the rows and labels that have been added.
+func (w *walker) used() int64 {
 	s, e := &w.batch.Samples, &w.batch.Exemplars
-	used := int64(s.Len()+e.Len())*rowBytes + int64(len(s.Starts))*startBytes + int64(len(s.Kinds)+len(e.Kinds)+len(s.Bytes)+len(e.Bytes)) +
+	return int64(s.Len()+e.Len())*rowBytes + int64(len(s.Starts))*startBytes + int64(len(s.Kinds)+len(e.Kinds)+len(s.Bytes)+len(e.Bytes)) +
 		int64(len(w.spans))*seriesBytes + int64(len(w.symbolic.symbols))*symbolBytes + int64(len(w.metadata))*metadataBytes + int64(len(w.arena))
+}
+
+// reserveRows reserves memory for the rows and labels that have been added.
+func (w *walker) reserveRows() error { return w.reserveTo(w.used()) }
+
+// reserveTo reserves memory until that many bytes are reserved.
+func (w *walker) reserveTo(used int64) error {
 	if used <= w.reserved {
 		return nil
 	}
-	if n := max(len(s.Bytes), len(e.Bytes)); n > bodies.MaxDecoded {
+	if n := max(len(w.batch.Samples.Bytes), len(w.batch.Exemplars.Bytes)); n > bodies.MaxDecoded {
 		return tooLarge("stored histograms or exemplars", int64(n), "limits.decoded-bytes", bodies.MaxDecoded)
 	}
 	step := max(used-w.reserved, reserveStep)
