@@ -209,6 +209,7 @@ func TestProseCanFail(t *testing.T) {
 		"internal/a/a_test.go":   "package a\n// It is no test.\nvar x = `a test may say nobody`\n",
 		"internal/a/b/words.go":  "package b\n// Far too dear.\n",
 		"internal/a/c/c.go":      "package c\n// On no account: nobody.\n",
+		"internal/d/d.go":        "package d\n// For\n// ever at\n// hand by the\n// letter. It sees to it and goes\n// without.\n",
 		"docs/x.md":              "There is no `beside` here, there is none, and it is no longer.\n```\nbeside\n```\nIt lies beside\nthat.\n\n| " + words + "| " + words + "|\n",
 		"docs/adr/0001-a.md":     "# " + words + "\n\n    " + words + words + "\n\n" + words + "[a b c](x)\n- " + words + "\n",
 		"internal/archtest/a.go": "package archtest\n// nobody\n",
@@ -224,11 +225,12 @@ func TestProseCanFail(t *testing.T) {
 	expect(t, all, "a/doc.go:1 long: a sentence of 36 words", "a/wide.go:3 wide", "a/wide.go:7 wide", "a/wide.go:8 wide", "a/wide.go:9 wide",
 		`a/words.go:2 words: "f is none"`, `a/words.go:3 words: "Nobody"`, `a/words.go:4 words: "Nobody who"`, `a/words.go:4 words: "sender who"`, `a/words.go:5 words: "comes to"`,
 		`a/a_test.go:2 words: "It is no test"`, `a/b/words.go:2 words: "dear"`, `c.go:2 words: "nobody"`,
+		`d.go:3 words: "For ever"`, `d.go:4 words: "at hand"`, `d.go:5 words: "by the letter"`, `d.go:5 words: "sees to it"`, `d.go:6 words: "goes without"`,
 		`docs/x.md:5 words: "beside"`, "docs/adr/0001-a.md:5 long: a sentence of 37")
 
-	allowed := readOrFail(t, "internal/a 6 words 4 wide 1 long\ninternal/a/c 2 words\ndocs/x.md 1 words\n")
+	allowed := readOrFail(t, "internal/a 6 words 4 wide 1 long\ninternal/a/c 2 words\ninternal/d 5 words\ndocs/x.md 1 words\n")
 	expect(t, overProse(found, allowed), "docs/adr/0001-a.md: 1 long, 0 allowed", "internal/a: 7 words, 6 allowed")
-	if got, want := allowed.lowered(accounts(found, allowed)).String(), "docs/x.md 1 words\ninternal/a 1 long 4 wide 6 words\ninternal/a/c 1 words\n"; got != want {
+	if got, want := allowed.lowered(accounts(found, allowed)).String(), "docs/x.md 1 words\ninternal/a 1 long 4 wide 6 words\ninternal/a/c 1 words\ninternal/d 5 words\n"; got != want {
 		t.Errorf("the lowered ratchet is\n%swant\n%s", got, want)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -12,10 +13,13 @@ var (
 	places  = flag.String("places", "", "list all places that break the rules of prose in a package, page or folder, such as internal/load")
 )
 
+// repository parses the source once for all tests, which only read it.
+var repository = sync.OnceValues(func() (*tree, error) { return load(os.DirFS("../..")) })
+
 // house loads the repository.
 func house(t *testing.T) *tree {
 	t.Helper()
-	tr, err := load(os.DirFS("../.."))
+	tr, err := repository()
 	if err != nil {
 		t.Fatal(err)
 	}
