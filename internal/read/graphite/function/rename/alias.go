@@ -2,6 +2,8 @@ package rename
 
 import (
 	"fmt"
+	"math"
+	"math/big"
 	"strings"
 
 	"golang.org/x/text/cases"
@@ -119,7 +121,11 @@ func format(c *function.Call, template string, v float64) (string, error) {
 			i = end
 			continue
 		case 'd', 'i', 'u':
-			fmt.Fprintf(&b, spec+"d", int64(v))
+			if math.IsInf(v, 0) {
+				return "", c.Errorf("expected a finite number for %%%c in newName, found %v", verb, v)
+			}
+			whole, _ := big.NewFloat(v).Int(nil) // Python's integers have no end
+			fmt.Fprintf(&b, spec+"d", whole)
 		case 'f', 'F', 'e', 'E':
 			fmt.Fprintf(&b, spec+string(verb), v)
 		case 'g', 'G':
