@@ -85,20 +85,27 @@ func (l *creationLimits) take(id uint16, tenant string, perSecond int64, n int, 
 // tenantSeries returns how many of n series the tenant may have on top of its active ones, and the limit that
 // refuses the others.
 func (h *Head) tenantSeries(id uint16, tenant string, most int64, n int) (int, *model.LimitError) {
-	active := h.known.OfTenant(id)
-	if most <= 0 {
-		// One tenant alone may fill the set; see crowdedKey.
-		if active == h.known.Len() {
-			return n, nil
-		}
+	active, byShare := h.known.OfTenant(id), most <= 0
+	if byShare {
 		most = h.known.Cap() / 10 * 9
 	}
-	if active+int64(n) <= most {
+	if active+int64(n) <= most || byShare && h.onlyTenant(id) {
 		return n, nil
 	}
 	allowed := int(max(0, most-active))
 	return allowed, &model.LimitError{Limit: LimitTenantSeries, Tenant: true, Text: fmt.Sprintf(
 		"refused %d of %d new series: tenant %s has %d active series and may have %d; drop series or labels that nothing needs, or raise the limit", n-allowed, n, tenant, active, most)}
+}
+
+// onlyTenant reports whether no other tenant has series. It then may fill the set: see crowdedKey. The counts
+// of series of a tenant and of the set cannot be compared for that, since they change one after the other.
+func (h *Head) onlyTenant(id uint16) bool {
+	for other := range uint16(h.tenants.count()) {
+		if other != id && h.known.OfTenant(other) > 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // ActiveSeries returns the number of series of a tenant in the known set.

@@ -5,12 +5,15 @@ import (
 	"errors"
 	"math"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/store/head/local"
 	"github.com/shaledb/shale/internal/store/head/rows"
+	"github.com/shaledb/shale/internal/store/known"
 )
 
 // A full known set holds nothing back: known series stay known, and others carry their labels every time, are
@@ -258,6 +261,41 @@ func TestTenantSeries(t *testing.T) {
 	most = 29
 	create("a", 1, 0)
 	create("b", 100, 100)
+}
+
+// TestOnlyTenant: a tenant that is alone is never refused series while others of its series come and go.
+func TestOnlyTenant(t *testing.T) {
+	r := newRig(t, func(o *Options) { o.KnownBytes = 1 << 13 })
+	room := int(r.head.known.Cap())
+	r.push("a", 0, room-20, r.now, 1)
+	id, _ := r.head.tenants.find("a")
+	keys := make([]model.Key, 20)
+	for i := range keys {
+		keys[i] = series(room+i).Key(testSeed, model.Metrics)
+	}
+	var stop atomic.Bool
+	var changes sync.WaitGroup
+	changes.Go(func() {
+		var l known.Lookup
+		for !stop.Load() {
+			r.head.known.InsertAll(&l, id, model.Metrics, keys)
+			for _, key := range keys {
+				r.head.known.Retire(id, model.Metrics, key, 3)
+			}
+			for range 2 {
+				if err := r.head.known.SweepRetired(3); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	})
+	defer changes.Wait()
+	defer stop.Store(true)
+	for range 2_000_000 {
+		if n, err := r.head.Create("a", room); n != room || err != nil {
+			t.Fatalf("%d of %d series: %v", n, room, err)
+		}
+	}
 }
 
 // TestGreatestCreationLimit: the tokens of a limit that hardly limits do not overflow.
