@@ -125,6 +125,31 @@ func TestEndedSeriesLeaveAfterCrash(t *testing.T) {
 	}
 }
 
+// TestEndedByTime: whether a series has ended after a crash is a matter of its newest row, not of the row that
+// came last.
+func TestEndedByTime(t *testing.T) {
+	r := newRig(t, nil)
+	stale := math.Float64frombits(model.StaleNaN)
+	ended := []bool{false, true, false}
+	r.push("a", 0, 3, r.now, 1)
+	r.push("a", 1, 2, r.now+1, stale)
+	r.must(r.head.Flush(context.Background()))
+	r.push("a", 0, 1, r.now-1, stale) // late
+	r.push("a", 1, 2, r.now-1, 1)     // late
+	r.push("a", 2, 3, r.now, stale)   // a sample of the same time wins
+	r.must(r.head.Flush(context.Background()))
+	r.crash()
+	id, _ := r.head.tenants.find("a")
+	for sweeps := range 4 {
+		for n, ended := range ended {
+			if has, want := r.head.known.Has(id, model.Metrics, series(n).Key(testSeed, model.Metrics)), !ended || sweeps < 2; has != want {
+				t.Errorf("after %d sweeps, series %d is known: %t", sweeps, n, has)
+			}
+		}
+		r.must(r.head.sweepKnown())
+	}
+}
+
 // When not all series have room after a restart, those that were created last are known.
 func TestNewestSeriesAreRestored(t *testing.T) {
 	r := newRig(t, func(o *Options) { o.KnownBytes = 500 })

@@ -82,8 +82,8 @@ func (h *Head) addKnown(ctx context.Context, p *local.Part) error {
 const endedLately = time.Hour
 
 // retireEnded makes series leave the known set soon that had ended before a restart, as retireStale did
-// before it: the set was rebuilt from labels, which do not tell. A series has ended if a stale marker is its
-// last row of those that are still local. One that has become active since the restart stays.
+// before it: the set was rebuilt from labels, which do not tell. A series has ended if its newest row of
+// those that are still local is a stale marker. One that has become active since the restart stays.
 func (h *Head) retireEnded(ctx context.Context) error {
 	if h.o.KeepStale {
 		return nil
@@ -103,34 +103,28 @@ func (h *Head) retireEnded(ctx context.Context) error {
 			p.Unpin()
 		}
 	}()
-	live, ended, found := h.restoredIdle(), h.idleTicks()-1, false
-	for ; len(parts) > 0; parts = parts[1:] { // in the order of arrival
-		p := parts[0]
-		for s, err := range part.All(ctx, &namedStream{p.Reader.Stream(), p}) {
-			if errors.Is(err, model.ErrCorrupt) {
-				break // whoever needs its rows reports the damage
-			}
-			if err == nil {
-				err = ctx.Err()
-			}
-			if err != nil {
-				return err
-			}
-			rows := s.Rows.Family(model.Samples)
-			last := rows.Len() - 1
-			if last < 0 {
-				continue
-			}
-			tenant := h.tenants.must(s.Tenant)
-			switch {
-			case rows.IsStale(last):
-				found = true
-				h.known.Remark(tenant, model.Metrics, s.Key, live, ended)
-			case found: // it may have come back
-				h.known.Remark(tenant, model.Metrics, s.Key, ended, live)
-			}
-		}
-		p.Unpin()
+	inputs := streams(parts)
+	for i, s := range inputs {
+		inputs[i] = soundStream{s}
 	}
-	return nil
+	// The newest row may be in any part: late rows arrive after newer ones.
+	return part.Merge(ctx, inputs, func(tenant string, k model.Key, _ model.Labels, all *model.SeriesRows, _ []part.Text) error {
+		rows := all.Family(model.Samples)
+		// A part without a row since then may have a newer row than an older marker.
+		if last := rows.Len() - 1; last >= 0 && rows.Times[last] >= since && rows.IsStale(last) {
+			h.known.Remark(h.tenants.must(tenant), model.Metrics, k, h.restoredIdle(), h.idleTicks()-1)
+		}
+		return nil
+	}, part.MergeOptions{})
+}
+
+// soundStream ends where its part is damaged. Whoever needs the rows reports the damage.
+type soundStream struct{ part.Stream }
+
+func (s soundStream) Next(ctx context.Context) (*part.Series, error) {
+	next, err := s.Stream.Next(ctx)
+	if errors.Is(err, model.ErrCorrupt) {
+		return nil, nil
+	}
+	return next, err
 }
