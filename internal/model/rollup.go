@@ -29,13 +29,21 @@ func RollupTime(slot, step int64) int64 { return (slot+step)*1e9 - 1 }
 
 // AppendRollup appends the blob of a rollup, of kind histogram.
 func AppendRollup(dst []byte, r *Rollup) []byte {
+	return appendSlot(dst, rollupSchema+r.Step, r.Given, r.Count, r.Sum, [4]float64{r.Min, r.Max, r.Last, r.Own}, r.HasOwn)
+}
+
+// appendSlot appends the blob of a rollup or of a summary. It has the last bucket only if has says so.
+func appendSlot(dst []byte, schema int64, gauge bool, count int64, sum float64, buckets [4]float64, has bool) []byte {
 	spans := [1]HistogramSpan{{Length: 3}}
-	values := [4]uint64{math.Float64bits(r.Min), math.Float64bits(r.Max), math.Float64bits(r.Last), math.Float64bits(r.Own)}
-	if r.HasOwn {
+	if has {
 		spans[0].Length = 4
 	}
+	var values [4]uint64
+	for i, v := range buckets {
+		values[i] = math.Float64bits(v)
+	}
 	return AppendHistogram(dst, &Histogram{
-		Gauge: r.Given, Float: true, Schema: int32(rollupSchema + r.Step), Sum: math.Float64bits(r.Sum), Count: math.Float64bits(float64(r.Count)),
+		Gauge: gauge, Float: true, Schema: int32(schema), Sum: math.Float64bits(sum), Count: math.Float64bits(float64(count)),
 		PositiveSpans: spans[:], Positive: values[:spans[0].Length],
 	})
 }
@@ -100,7 +108,13 @@ func ParseRollup(b []byte, r *Rollup) bool {
 }
 
 // RollupStep returns the length in seconds of the slot that row i is a rollup of, or 0 for other rows.
-func (r *Rows) RollupStep(i int) int64 {
+func (r *Rows) RollupStep(i int) int64 { return max(0, r.slotSchema(i)-rollupSchema) }
+
+// SummaryStep returns the length in seconds of the slot that row i is a summary of, or 0 for other rows.
+func (r *Rows) SummaryStep(i int) int64 { return max(0, -rollupSchema-r.slotSchema(i)) }
+
+// slotSchema returns the schema of row i, or 0 if it cannot be that of a rollup or of a summary.
+func (r *Rows) slotSchema(i int) int64 {
 	if r.Kind(i) != KindHistogram {
 		return 0
 	}
@@ -108,10 +122,11 @@ func (r *Rows) RollupStep(i int) int64 {
 	if len(b) < 10 || b[0]&histogramFloat == 0 {
 		return 0
 	}
-	if schema, n := binary.Varint(b[9:]); n > 0 && schema > rollupSchema {
-		return schema - rollupSchema
+	schema, n := binary.Varint(b[9:])
+	if n <= 0 || schema > math.MaxInt32 || schema < math.MinInt32 {
+		return 0
 	}
-	return 0
+	return schema
 }
 
 // Summary is the value of a row that sums up the points of a slot of time as PromQL counts them: floats
@@ -138,30 +153,7 @@ func SummaryTime(slot, step int64) int64 { return RollupTime(slot, step) - step 
 // AppendSummary appends the blob of a summary, of kind histogram. The schema of a summary is the negative one
 // of a rollup of the same step: what reads rollups passes over it.
 func AppendSummary(dst []byte, s *Summary) []byte {
-	spans := [1]HistogramSpan{{Length: 3}}
-	values := [4]uint64{math.Float64bits(s.Min), math.Float64bits(s.Max), math.Float64bits(s.Last), math.Float64bits(s.First)}
-	if s.HasFirst {
-		spans[0].Length = 4
-	}
-	return AppendHistogram(dst, &Histogram{
-		Gauge: s.Others, Float: true, Schema: int32(-rollupSchema - s.Step), Sum: math.Float64bits(s.Sum), Count: math.Float64bits(float64(s.Count)),
-		PositiveSpans: spans[:], Positive: values[:spans[0].Length],
-	})
-}
-
-// SummaryStep returns the length in seconds of the slot that row i is a summary of, or 0 for other rows.
-func (r *Rows) SummaryStep(i int) int64 {
-	if r.Kind(i) != KindHistogram {
-		return 0
-	}
-	b := r.Blob(i)
-	if len(b) < 10 || b[0]&histogramFloat == 0 {
-		return 0
-	}
-	if schema, n := binary.Varint(b[9:]); n > 0 && schema < -rollupSchema && schema >= math.MinInt32 {
-		return -rollupSchema - schema
-	}
-	return 0
+	return appendSlot(dst, -rollupSchema-s.Step, s.Others, s.Count, s.Sum, [4]float64{s.Min, s.Max, s.Last, s.First}, s.HasFirst)
 }
 
 // ParseSummary decodes the blob of a histogram if it is a summary.
