@@ -92,7 +92,7 @@ func (h *Head) retireStale(tenant uint16, b *model.Batch) {
 	c := &b.Samples
 	for i, k := range b.Keys {
 		if end := c.End(i); end > c.Begin(i) && c.IsStale(int(end)-1) {
-			h.known.Retire(tenant, b.Signal, k, h.idleTicks())
+			h.known.Retire(tenant, b.Signal, k, 0, h.idleTicks())
 		}
 	}
 }

@@ -112,7 +112,7 @@ func (h *Head) retireEnded(ctx context.Context) error {
 		rows := all.Family(model.Samples)
 		// A part without a row since then may have a newer row than an older marker.
 		if last := rows.Len() - 1; last >= 0 && rows.Times[last] >= since && rows.IsStale(last) {
-			h.known.Remark(h.tenants.must(tenant), model.Metrics, k, h.restoredIdle(), h.idleTicks()-1)
+			h.known.Retire(h.tenants.must(tenant), model.Metrics, k, h.restoredIdle(), h.idleTicks())
 		}
 		return nil
 	}, part.MergeOptions{})

@@ -176,7 +176,7 @@ func TestKnownSweepKeepsMarksOfRetired(t *testing.T) {
 	const maxIdle = 7
 	key := randomKeys(1, 1)[0]
 	k.insert(0, model.Metrics, key)
-	k.Retire(0, model.Metrics, key, maxIdle)
+	k.Retire(0, model.Metrics, key, 0, maxIdle)
 	_, shard := k.fingerprint(0, model.Metrics, key)
 	now := uint8(k.tick.Load())
 	var l Lookup
@@ -223,7 +223,7 @@ func TestKnownSweepRetired(t *testing.T) {
 			for range r.IntN(200) {
 				i := r.IntN(len(keys))
 				if _, retired := left[keys[i]]; !retired && k.Has(uint16(i%3), model.Metrics, keys[i]) {
-					k.Retire(uint16(i%3), model.Metrics, keys[i], maxIdle)
+					k.Retire(uint16(i%3), model.Metrics, keys[i], 0, maxIdle)
 					left[keys[i]] = 2
 				}
 			}

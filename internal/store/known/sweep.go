@@ -15,10 +15,10 @@ func ticksAgo(now uint8, n int) uint8 { return uint8((int(now)-1-n%ticks+ticks)%
 // age returns how many ticks ago a tick was.
 func age(tick, now uint8) int { return (int(now) - int(tick) + ticks) % ticks }
 
-// Retire makes a key leave the set with the second sweep of any kind from now instead of after maxIdle ticks,
-// unless it becomes active again. The first sweep is too early: a batch that was told that the series is
-// known may still be on its way.
-func (k *Set) Retire(tenant uint16, signal model.Signal, key model.Key, maxIdle int) {
+// Retire makes a key that has been idle for some ticks or more leave the set with the second sweep of any kind
+// from now instead of after maxIdle ticks, unless it becomes active again. The first sweep is too early: a
+// batch that was told that the series is known may still be on its way.
+func (k *Set) Retire(tenant uint16, signal model.Signal, key model.Key, idle, maxIdle int) {
 	fp, shard := k.fingerprint(tenant, signal, key)
 	s := &k.shards[shard]
 	s.mu.RLock()
@@ -29,27 +29,9 @@ func (k *Set) Retire(tenant uint16, signal model.Signal, key model.Key, maxIdle 
 	}
 	now := uint8(k.tick.Load())
 	slot := atomic.LoadUint64(&s.table.slots[at])
-	if age(uint8(slot), now) < maxIdle-1 {
+	if n := age(uint8(slot), now); n >= idle && n < maxIdle-1 {
 		// After a lost race the slot has the mark of a later batch.
 		atomic.CompareAndSwapUint64(&s.table.slots[at], slot, slot&^0xff|uint64(ticksAgo(now, maxIdle-1)))
-		s.mayRetire.Store(true)
-	}
-}
-
-// Remark makes a key that has been idle for a number of ticks idle for another number, and no other key: one
-// that has become active meanwhile stays active.
-func (k *Set) Remark(tenant uint16, signal model.Signal, key model.Key, from, to int) {
-	fp, shard := k.fingerprint(tenant, signal, key)
-	s := &k.shards[shard]
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	at := s.table.find(fp)
-	if at < 0 {
-		return
-	}
-	now := uint8(k.tick.Load())
-	if slot := atomic.LoadUint64(&s.table.slots[at]); age(uint8(slot), now) == from {
-		atomic.CompareAndSwapUint64(&s.table.slots[at], slot, slot&^0xff|uint64(ticksAgo(now, to)))
 		s.mayRetire.Store(true)
 	}
 }
