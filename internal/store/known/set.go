@@ -35,13 +35,14 @@ type shard struct {
 
 // New returns a set that uses at most about maxBytes.
 func New(maxBytes int64) (*Set, error) {
-	shards := 64
-	for shards > 4 && int64(shards)*minGroups*groupBytes > maxBytes/4 {
+	shards := 64 // fewer for a small set: the smallest table takes 320 KiB
+	for shards > 1 && int64(shards)*minGroups*groupBytes > maxBytes/4 {
 		shards /= 2
 	}
 	k := &Set{shards: make([]shard, shards)}
-	// While a shard grows, its table exists twice.
-	groups := (maxBytes - maxBytes/int64(shards)*2) / groupBytes
+	// While a shard grows, its table exists twice. Of few shards that is much, but a set of one or two has small
+	// tables: growing takes less than the rest, and only a sweep at the full size takes all of it.
+	groups := (maxBytes - maxBytes/int64(max(shards, 4))*2) / groupBytes
 	k.maxGroups = uint64(max(minGroups, groups/int64(shards)-maxDistance))
 	k.maxKeys = groups * slotsPerGroup * loadPercent / skewPercent
 	k.tick.Store(1)

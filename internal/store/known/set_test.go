@@ -169,6 +169,23 @@ func TestKnownSweepKeepsWhatIsMarkedMeanwhile(t *testing.T) {
 	}
 }
 
+// TestSmallSet: sets with a small share of the memory keep to it, down to the smallest table.
+func TestSmallSet(t *testing.T) {
+	for bytes := int64(16 << 10); bytes <= 16<<20; bytes *= 2 {
+		k := mustKnown(t, bytes)
+		keys := randomKeys(int(k.Cap()/20*19), 1) // of full shards, one may be fuller
+		var l Lookup
+		for i, o := range k.InsertAll(&l, 1, model.Metrics, keys) {
+			if o != Added {
+				t.Fatalf("%d bytes: key %d of %d: %v", bytes, i, len(keys), o)
+			}
+		}
+		if got, least := k.Bytes(), int64(minGroups+maxDistance)*groupBytes; got > max(bytes, least) {
+			t.Errorf("%d of %d bytes, and the smallest table has %d", got, bytes, least)
+		}
+	}
+}
+
 // A mark that is set while a sweep copies a series that the next sweep would drop is not lost: the series is
 // active.
 func TestKnownSweepKeepsMarksOfRetired(t *testing.T) {
