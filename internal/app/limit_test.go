@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/shaledb/shale/internal/app/conns"
+	"github.com/shaledb/shale/internal/config"
 )
 
 // TestLongRequests: URLs may be as long as Loki's. A client that sends a whole request before it reads gets
@@ -58,40 +58,36 @@ func TestLongRequests(t *testing.T) {
 	}
 }
 
-// TestLimitConnections: a connection beyond the limit waits for one to be closed.
-func TestLimitConnections(t *testing.T) {
-	tcp, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	l := conns.Limit(tcp, 1)
-	accepted := make(chan net.Conn)
-	ended := make(chan error)
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				ended <- err
-				return
-			}
-			accepted <- c
-		}
-	}()
-	for range 2 {
-		c, err := net.Dial("tcp", l.Addr().String())
+// TestIdleConnectionsGiveWay: a client that holds all connections idle does not keep another one from
+// writing. The one that has been idle longest is closed.
+func TestIdleConnectionsGiveWay(t *testing.T) {
+	s := startServerWith(t, t.TempDir(), func(c *config.Config) { c.Connections = 3 })
+	defer func() { must(t, s.stop()) }()
+	var held []net.Conn
+	for range 3 {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
 		must(t, err)
-		defer c.Close()
+		defer conn.Close()
+		must(t, conn.SetDeadline(time.Now().Add(30*time.Second)))
+		_, err = io.WriteString(conn, "GET /ready HTTP/1.1\r\nHost: x\r\n\r\n")
+		must(t, err)
+		r, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		must(t, err)
+		_, err = io.Copy(io.Discard, r.Body)
+		must(t, err)
+		held = append(held, conn)
 	}
-	first := <-accepted
-	select {
-	case <-accepted:
-		t.Error("two connections with a limit of one")
-	case <-time.After(100 * time.Millisecond):
+	c := &http.Client{Transport: &http.Transport{}, Timeout: 20 * time.Second}
+	defer c.CloseIdleConnections()
+	r, err := c.Post(s.url+"/api/v1/write/graphite", "text/plain", strings.NewReader("a.b 1 -1\n"))
+	if status, text := finish(t, r, err); status != 204 && status != 200 {
+		t.Errorf("%d %s", status, text)
 	}
-	must(t, first.Close())
-	_ = first.Close() // frees no further slot
-	(<-accepted).Close()
-	must(t, l.Close())
-	if err := <-ended; err == nil {
-		t.Error("Accept goes on after Close")
+	if _, err := held[0].Read(make([]byte, 1)); err != io.EOF {
+		t.Errorf("the connection that was idle longest: %v", err)
 	}
-	_ = l.Close()
+	r, err = c.Get(s.url + "/metrics")
+	if _, text := finish(t, r, err); !strings.Contains(text, "\nshale_http_displaced_connections_total 1\n") {
+		t.Error("one connection gave way, and the counter says something else")
+	}
 }

@@ -27,7 +27,7 @@ func TestEveryEndpointHasARow(t *testing.T) {
 	must(t, c.Resolve(config.Machine{MemoryBytes: 1 << 30, DiskBytes: 1 << 30}))
 	c.GraphiteListen, c.GraphitePickleListen = "", ""
 	registry, log := prometheus.NewRegistry(), slog.New(slog.DiscardHandler)
-	h := &servers{http: &listener{admin: admin.New(admin.Options{Gatherer: registry}), Connections: conns.Watch(nil, log), server: &http.Server{}}}
+	h := &servers{http: &listener{admin: admin.New(admin.Options{Gatherer: registry}), Connections: new(conns.Connections), server: &http.Server{}}}
 	must(t, h.mount(c, s.Engine, registry, log))
 	defer func() { _, _, _ = h.http.closeLogs(), h.http.names.Close(), h.http.engine.Close() }()
 

@@ -94,7 +94,7 @@ func listen(c config.Config, d doorkeepers, registry *prometheus.Registry, log *
 	if err != nil {
 		return nil, fmt.Errorf("%w: http-listen: %v", model.ErrInvalid, err)
 	}
-	h := &listener{Connections: conns.Watch(conns.Limit(l, c.Connections), log)}
+	h := &listener{Connections: conns.Watch(l, c.Connections, registry, log)}
 	mux := newGuardedMux(d.guard)
 	h.admin = admin.New(admin.Options{Version: c.Version, Gatherer: registry, Ready: ready, Writable: writable, Cache: cachesOf(open, &c), Usage: usageOf(open), Profiles: c.HTTPProfiles.On(), Listed: endpointsOf(&c), Logger: log})
 	h.admin.Routes(mux)

@@ -11,6 +11,9 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
 // The times of a stop.
@@ -27,6 +30,8 @@ const (
 type Connections struct {
 	net.Listener
 	log *slog.Logger
+	// displaced counts those that were closed for others.
+	displaced prometheus.Counter
 
 	mu   sync.Mutex
 	open map[*connection]struct{}
@@ -37,6 +42,8 @@ type connection struct {
 	net.Conn
 	request             atomic.Pointer[http.Request] // nil: none is being served
 	header, body, write atomic.Int64
+	// idle is since when nothing of a request has come, as Unix nanoseconds; 0: some has.
+	idle atomic.Int64
 }
 
 type connectionKey struct{}
@@ -49,9 +56,35 @@ func connectionBelow(conn net.Conn) *connection {
 	return conn.(*connection)
 }
 
-// Watch returns a listener whose connections are watched.
-func Watch(l net.Listener, log *slog.Logger) *Connections {
-	return &Connections{Listener: l, log: log, open: make(map[*connection]struct{})}
+// Watch returns a listener whose connections are watched. It has a bounded number of them. A further one
+// takes the place of the one that has been idle longest, or waits.
+func Watch(l net.Listener, most int, reg prometheus.Registerer, log *slog.Logger) *Connections {
+	c := &Connections{log: log, open: make(map[*connection]struct{})}
+	c.Listener = limit(l, most, c.displaceIdle)
+	c.displaced = promauto.With(reg).NewCounter(prometheus.CounterOpts{
+		Name: "shale_http_displaced_connections_total", Help: "Idle HTTP connections that were closed for others, because limits.connections were open.",
+	})
+	return c
+}
+
+// idleLeast is how long a connection must have been idle before it is closed for another one: after a shorter
+// time, its next request may well be on its way.
+const idleLeast = time.Second
+
+// displaceIdle closes the connection that has been idle longest.
+func (c *Connections) displaceIdle() {
+	var idlest *connection
+	since := time.Now().Add(-idleLeast).UnixNano()
+	c.each(func(conn *connection) {
+		if idle := conn.idle.Load(); idle != 0 && idle < since {
+			idlest, since = conn, idle
+		}
+	})
+	if idlest == nil || !idlest.idle.CompareAndSwap(since, 0) { // a request has come
+		return
+	}
+	c.displaced.Inc()
+	_ = idlest.Close()
 }
 
 // Serve makes a server tell the state of its connections.
@@ -91,9 +124,12 @@ func (c *Connections) changed(conn *connection, state http.ConnState) {
 		c.mu.Lock()
 		c.open[conn] = struct{}{}
 		c.mu.Unlock()
-		conn.header.Store(time.Now().UnixNano())
+		now := time.Now().UnixNano()
+		conn.header.Store(now)
+		conn.idle.Store(now)
 	case http.StateIdle: // not before: the end of a response is written after its handler has returned
 		conn.request.Store(nil)
+		conn.idle.Store(time.Now().UnixNano())
 	case http.StateActive:
 		conn.header.Store(time.Now().UnixNano())
 	case http.StateClosed, http.StateHijacked:
@@ -101,6 +137,15 @@ func (c *Connections) changed(conn *connection, state http.ConnState) {
 		delete(c.open, conn)
 		c.mu.Unlock()
 	}
+}
+
+// Read notes that a request has begun: the server says so only when it has read the whole header.
+func (c *connection) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if n > 0 {
+		c.idle.Store(0)
+	}
+	return n, err
 }
 
 // Write notes that the client must read.

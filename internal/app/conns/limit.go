@@ -1,6 +1,7 @@
 package conns
 
 import (
+	"errors"
 	"io"
 	"net"
 	"sync"
@@ -15,32 +16,53 @@ const MaxHeaderBytes = 131_072 + 32<<10
 // [net.TCPConn], unlike those of netutil, which hide CloseWrite.
 type limitedListener struct {
 	*net.TCPListener
-	slots  chan struct{}
-	closed chan struct{}
-	close  func()
+	slots chan struct{}
+	// makeRoom closes a connection if it can.
+	makeRoom func()
+	closed   chan struct{}
+	close    func()
 }
 
-// Limit bounds the connections of a TCP listener; further ones wait.
-func Limit(l net.Listener, most int) net.Listener {
+// limit bounds the connections of a TCP listener.
+func limit(l net.Listener, most int, makeRoom func()) *limitedListener {
 	closed := make(chan struct{})
 	return &limitedListener{
-		TCPListener: l.(*net.TCPListener), slots: make(chan struct{}, most), closed: closed, close: sync.OnceFunc(func() { close(closed) }),
+		TCPListener: l.(*net.TCPListener), slots: make(chan struct{}, most), makeRoom: makeRoom, closed: closed, close: sync.OnceFunc(func() { close(closed) }),
 	}
 }
 
-// Accept waits for a slot and a connection.
+// Accept waits for a connection and a slot.
 func (l *limitedListener) Accept() (net.Conn, error) {
-	select {
-	case l.slots <- struct{}{}:
-	case <-l.closed:
-		return nil, net.ErrClosed
-	}
 	conn, err := l.AcceptTCP()
 	if err != nil {
-		<-l.slots
 		return nil, err
 	}
+	if err := l.take(); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
 	return &limitedConn{TCPConn: conn, free: sync.OnceFunc(func() { <-l.slots })}, nil
+}
+
+// roomEvery is how often a connection that waits for a slot looks for one that can be closed.
+const roomEvery = 100 * time.Millisecond
+
+// take waits for a slot.
+func (l *limitedListener) take() error {
+	for {
+		select {
+		case l.slots <- struct{}{}:
+			return nil
+		default:
+			l.makeRoom()
+		}
+		select {
+		case l.slots <- struct{}{}:
+			return nil
+		case <-l.closed:
+			return net.ErrClosed
+		case <-time.After(roomEvery):
+		}
+	}
 }
 
 // Close ends Accept. Open connections stay open.

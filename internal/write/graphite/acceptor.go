@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/pires/go-proxyproto"
@@ -19,7 +21,7 @@ type acceptor struct {
 	ln    net.Listener
 	serve func(net.Conn)
 	// conns has the open connections. The mutex of l guards it.
-	conns map[net.Conn]struct{}
+	conns map[net.Conn]*peer
 }
 
 // proxyTimeout bounds how long the header of a proxy may take to arrive. Proxies send it at once.
@@ -27,26 +29,64 @@ const proxyTimeout = 10 * time.Second
 
 // newAcceptor accepts from a socket; secure is nil for one without TLS.
 func (l *Listener) newAcceptor(ln net.Listener, secure *tls.Config, serve func(net.Conn)) *acceptor {
+	ln = &peers{ln}
 	if l.o.ProxyProtocol {
 		ln = &proxyproto.Listener{Listener: ln, ReadHeaderTimeout: proxyTimeout}
 	}
 	if secure != nil {
 		ln = tls.NewListener(ln, secure)
 	}
-	return &acceptor{l: l, ln: ln, serve: serve, conns: map[net.Conn]struct{}{}}
+	return &acceptor{l: l, ln: ln, serve: serve, conns: map[net.Conn]*peer{}}
 }
 
-// direct returns the address of the other end of a connection, which may be a proxy. Unlike RemoteAddr it
-// does not wait for a header.
-func direct(nc net.Conn) string {
+// peers accepts connections that note when something came.
+type peers struct{ net.Listener }
+
+func (l *peers) Accept() (net.Conn, error) {
+	nc, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	p := &peer{Conn: nc}
+	p.came.Store(time.Now().UnixNano())
+	return p, nil
+}
+
+// peer is the other end of a connection, which may be a proxy. Its address is there at once, and that of a
+// client of the proxy only after a header.
+type peer struct {
+	net.Conn
+	came atomic.Int64 // when something came last, as Unix nanoseconds
+}
+
+func (p *peer) Read(b []byte) (int, error) {
+	n, err := p.Conn.Read(b)
+	if n > 0 {
+		p.came.Store(time.Now().UnixNano())
+	}
+	return n, err
+}
+
+// host returns the address without the port.
+func (p *peer) host() netip.Addr {
+	at, _ := p.RemoteAddr().(*net.TCPAddr)
+	return at.AddrPort().Addr().Unmap()
+}
+
+// peerOf returns the peer below TLS and the protocol of a proxy.
+func peerOf(nc net.Conn) *peer {
 	if s, ok := nc.(*tls.Conn); ok {
 		nc = s.NetConn()
 	}
 	if p, ok := nc.(*proxyproto.Conn); ok {
 		nc = p.Raw()
 	}
-	return nc.RemoteAddr().String()
+	return nc.(*peer)
 }
+
+// direct returns the address of the other end of a connection. Unlike RemoteAddr it does not wait for a
+// header.
+func direct(nc net.Conn) string { return peerOf(nc).RemoteAddr().String() }
 
 // openBoth binds a TCP and a UDP socket to the same address and port.
 func openBoth(address string) (net.Listener, *net.UDPConn, error) {
@@ -106,13 +146,13 @@ func (a *acceptor) admit(nc net.Conn) {
 	l := a.l
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.closed || len(a.conns) >= l.o.MaxConnections {
+	if l.closed || len(a.conns) >= l.o.MaxConnections && !a.displace(peerOf(nc).host()) {
 		l.metrics.refused.Inc()
 		l.log.failure("connection refused: too many are open", "peer", direct(nc), "limit", l.o.MaxConnections)
 		nc.Close()
 		return
 	}
-	a.conns[nc] = struct{}{}
+	a.conns[nc] = peerOf(nc)
 	l.metrics.accepted.Inc()
 	l.metrics.connections.Inc()
 	l.work.Go(func() {
@@ -123,4 +163,34 @@ func (a *acceptor) admit(nc net.Conn) {
 		l.mu.Unlock()
 		l.metrics.connections.Dec()
 	})
+}
+
+// displace closes a connection for one of a host, and reports whether it has: one of the host with the most
+// connections, if that has more than the other one will have. Of these it is the one that has been silent
+// longest. The caller holds the mutex.
+func (a *acceptor) displace(by netip.Addr) bool {
+	open := map[netip.Addr]int{}
+	for _, p := range a.conns {
+		open[p.host()]++
+	}
+	most := by
+	for host, n := range open {
+		if n > open[most] {
+			most = host
+		}
+	}
+	if open[most] <= open[by]+1 {
+		return false
+	}
+	var silent net.Conn
+	for nc, p := range a.conns {
+		if p.host() == most && (silent == nil || p.came.Load() < a.conns[silent].came.Load()) {
+			silent = nc
+		}
+	}
+	a.l.metrics.displaced.Inc()
+	a.l.log.failure("connection closed for one of another host: too many are open", "peer", direct(silent), "limit", a.l.o.MaxConnections)
+	delete(a.conns, silent)
+	_ = peerOf(silent).Close()
+	return true
 }

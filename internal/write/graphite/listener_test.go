@@ -389,6 +389,43 @@ func TestConnectionLimit(t *testing.T) {
 	b.s.wait(t, 2)
 }
 
+// TestFairConnections: a host that holds all connections does not keep others out. Of its connections the one
+// that has been silent longest gives way, as long as it has more than the other host.
+func TestFairConnections(t *testing.T) {
+	b := start(t, newStore(), Options{MaxConnections: 3}, limits())
+	first, silent, third := b.dial(t, "tcp"), b.dial(t, "tcp"), b.dial(t, "tcp")
+	b.want(t, b.metrics.connections, 3)
+	say(t, first, "a 1 1700000000\n")
+	say(t, third, "b 1 1700000000\n")
+	b.s.wait(t, 2)
+	dial := func() net.Conn {
+		d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
+		nc, err := d.Dial("tcp", b.Addr().String())
+		if err != nil {
+			t.Skip("no second address of this host: ", err) // only Linux has all of 127.0.0.0/8
+		}
+		t.Cleanup(func() { nc.Close() })
+		return nc
+	}
+	ended := func(nc net.Conn) {
+		t.Helper()
+		if n, err := nc.Read(make([]byte, 1)); n != 0 || err == nil {
+			t.Errorf("%d, %v", n, err)
+		}
+	}
+	other := dial()
+	ended(silent)
+	b.want(t, b.metrics.connections, 3)
+	ended(dial()) // two and one: it would only turn around
+	ended(b.dial(t, "tcp"))
+	b.want(t, b.metrics.refused, 2)
+	b.want(t, b.metrics.displaced, 1)
+	for i, nc := range []net.Conn{first, third, other} {
+		say(t, nc, fmt.Sprintf("c%d 1 1700000000\n", i))
+	}
+	b.s.wait(t, 5)
+}
+
 func TestIdleConnectionsAreClosed(t *testing.T) {
 	b := start(t, newStore(), Options{IdleTimeout: 50 * time.Millisecond}, limits())
 	nc := b.dial(t, "tcp")
