@@ -22,6 +22,7 @@ import (
 	"github.com/shaledb/shale/internal/bucket"
 	bucketfs "github.com/shaledb/shale/internal/bucket/fs"
 	"github.com/shaledb/shale/internal/cache/ram"
+	"github.com/shaledb/shale/internal/journal/kafka"
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/model/worldtest"
 	"github.com/shaledb/shale/internal/racetest"
@@ -43,8 +44,9 @@ var settledSeed = flag.Uint64("settled-seed", 0, "the one world of TestSettledRe
 
 // TestSettledResults is TestResults for a process with the role query. Rows come to other processes, also
 // late ones. These ship them, die, and take partitions over, some without the records that an operator has
-// given up; others merge and delete. The process learns of that when it reads the catalogue, at times late.
-// Each answer with kept results must be as without, also in what it says of losses.
+// given up. Whole topics are given up, too, which ingesters record later. Others merge and delete. The
+// process learns of that when it reads the catalogue, at times late. Each answer with kept results must be as
+// without, also in what it says of losses.
 func TestSettledResults(t *testing.T) {
 	seeds := []uint64{*settledSeed}
 	if *settledSeed == 0 {
@@ -77,24 +79,29 @@ type rolesWorld struct {
 	server      *httptest.Server
 
 	holders []*resultHolder
+	gone    []*resultHolder // of topics that were given up, whose processes have not heard of that
 	deleted int
 	lost    int // how often an operator gave records up
+
+	epochs []topics.Epoch
+	log    *progress.Log // of the process that queries
 }
 
 // resultHolder is a partition in an ingester.
 type resultHolder struct {
-	w    *rolesWorld
-	node string
-	log  []*model.Batch // its records in Kafka
-	life int
-	c    *catalog.Catalog
-	ship *ship.Shipper
-	head *head.Head
+	w     *rolesWorld
+	node  string
+	epoch uint64
+	log   []*model.Batch // its records in Kafka
+	life  int
+	c     *catalog.Catalog
+	ship  *ship.Shipper
+	head  *head.Head
 }
 
 // Journal is [peer.Partition.Journal].
 func (h *resultHolder) Journal() wire.Journal {
-	return wire.Journal{Node: h.node, Epoch: 1, From: h.ship.Covered() + 1, To: h.head.Applied(), Ready: true}
+	return wire.Journal{Node: h.node, Epoch: h.epoch, From: h.ship.Covered() + 1, To: h.head.Applied(), Ready: true}
 }
 
 // Source is [peer.Partition.Source].
@@ -120,10 +127,10 @@ func (h *resultHolder) take() (err error) {
 	h.life++
 	fs := vfs.NewMem()
 	h.ship = ship.New(ship.Options{FS: fs, Bucket: w.bucket, Catalog: h.c, InBucket: true, Life: fmt.Sprint(h.life)})
-	at := h.c.Progress(h.node, 1)
+	at := h.c.Progress(h.node, h.epoch)
 	h.ship.Resume(at)
 	h.head, err = head.Open(ctx, head.Options{
-		FS: fs, Dir: "/head", Seed: w.seed, Node: h.node, Epoch: 1, KnownBytes: 4 << 20, RowBytes: 8 << 20, Shipper: h.ship, KeepStale: true, FencesOnly: true,
+		FS: fs, Dir: "/head", Seed: w.seed, Node: h.node, Epoch: h.epoch, KnownBytes: 4 << 20, RowBytes: 8 << 20, Shipper: h.ship, KeepStale: true, FencesOnly: true,
 		Deleter: deletions.Shipper{Bucket: w.bucket, Catalog: h.c}, Filters: lineFilter, MaxFuture: 10 * time.Minute, Now: func() int64 { return w.now }, Registerer: prometheus.NewRegistry(),
 	})
 	if err == nil {
@@ -156,8 +163,15 @@ func (w *rolesWorld) Journals(ctx context.Context, fresh bool) (all []remote.Pro
 			return nil, err
 		}
 	}
-	for _, h := range w.holders {
-		all = append(all, remote.Progress{Node: h.node, Epoch: 1, Covered: w.e.catalog.Covered(h.node, 1).To, End: uint64(len(h.log))})
+	for i := range w.epochs {
+		for n := range w.epochs[i].Partitions {
+			p := remote.Progress{Node: topics.Node(n), Epoch: w.epochs[i].Number}
+			p.Covered = w.e.catalog.Covered(p.Node, p.Epoch).To
+			if p.End, p.Closed = p.Covered, w.log.GivenUp(p.Epoch); !p.Closed {
+				p.End = uint64(len(w.holders[n].log))
+			}
+			all = append(all, p)
+		}
 	}
 	return all, nil
 }
@@ -171,15 +185,11 @@ func (w *rolesWorld) open() (err error) {
 	if w.seed, err = catalog.EnsureSeed(ctx, w.bucket); err != nil {
 		return err
 	}
-	for n := range int32(2) {
-		h := &resultHolder{w: w, node: topics.Node(n)}
-		if err := h.take(); err != nil {
-			return err
-		}
-		w.holders = append(w.holders, h)
+	if err := w.begin(ctx); err != nil {
+		return err
 	}
 	w.server = httptest.NewServer(peer.New(peer.Options{Partitions: func() (all []peer.Partition) {
-		for _, h := range w.holders {
+		for _, h := range append(w.gone[:len(w.gone):len(w.gone)], w.holders...) {
 			all = append(all, h)
 		}
 		return all
@@ -199,13 +209,15 @@ func (w *rolesWorld) open() (err error) {
 	if e.catalog, err = catalog.Open(ctx, w.bucket, catalog.Options{Now: w.o.Now, Filters: lineFilter, Changes: e.resultChanges, TellOwn: true}); err != nil {
 		return err
 	}
-	e.deletions = deletions.New(deletions.Options{Bucket: w.bucket, Catalog: e.catalog, Filters: lineFilter, Most: 1000, Settle: time.Nanosecond, Registerer: registry})
+	if w.log, err = w.follow(ctx, e.catalog); err != nil {
+		return err
+	}
+	e.deletions = deletions.New(deletions.Options{Bucket: w.bucket, Catalog: e.catalog, GivenUp: w.log.GivenUp, Filters: lineFilter, Most: 1000, Settle: time.Nanosecond, Registerer: registry})
 	source := remote.New(remote.Options{
 		Peers: []string{w.server.Listener.Addr().String()}, Log: w, Deletions: e.deletions.Hiding, Refresh: []time.Duration{1, time.Hour}[w.r.IntN(2)], Registerer: registry,
 	})
-	e.elsewhere.settled = (&progress.Settled{
-		Holds: source.Holds, ShipEvery: 3 * time.Minute, Now: e.now, Changes: e.resultChanges, Losses: func() int { return len(e.catalog.GivenUp()) },
-	}).Until
+	e.elsewhere.lost = w.log.Lost
+	e.elsewhere.settled = w.log.Settled(source, 3*time.Minute, e.now, e.resultChanges)
 	e.usage = openUsage(e)
 	if err := e.openSources(w.seed, splitMemory(w.o.MemoryBytes), func(*ram.Cache) read.Source { return source }); err != nil {
 		return err
@@ -218,6 +230,34 @@ func (w *rolesWorld) open() (err error) {
 	})
 	w.prom.SubqueryStep = time.Minute
 	return nil
+}
+
+// begin records a topic, after which that of before is lost, and opens its partitions.
+func (w *rolesWorld) begin(ctx context.Context) error {
+	name := fmt.Sprint("topic", len(w.epochs)+1)
+	e, err := topics.Add(ctx, w.bucket, w.epochs, topics.Epoch{
+		Topic: name, ID: name, Partitions: 2, Begins: make([]int64, 2), Begun: w.now, BeforeLost: len(w.epochs) > 0,
+	})
+	if err != nil {
+		return err
+	}
+	w.epochs, w.holders = append(w.epochs, e), nil
+	for n := range e.Partitions {
+		h := &resultHolder{w: w, node: topics.Node(n), epoch: e.Number}
+		if err := h.take(); err != nil {
+			return err
+		}
+		w.holders = append(w.holders, h)
+	}
+	return nil
+}
+
+// follow returns what the process that queries knows of topics. It asks no broker: Journals has the ends.
+func (w *rolesWorld) follow(ctx context.Context, c *catalog.Catalog) (*progress.Log, error) {
+	return progress.Open(ctx, progress.Options{
+		Connection: kafka.Connection{Brokers: []string{"127.0.0.1:1"}}, Epochs: w.epochs, Bucket: w.bucket, Catalog: c,
+		EndsEvery: time.Hour, ShipsEvery: time.Hour, ListEvery: time.Hour, Ask: time.Nanosecond, Logger: slog.New(slog.DiscardHandler),
+	})
 }
 
 // push appends a batch to the partitions of its series.
@@ -257,9 +297,10 @@ func (w *rolesWorld) live() (err error) {
 	defer func() {
 		w.hits = resultCounter(w.o.Registerer.(*prometheus.Registry), "shale_cache_hits_total")
 		w.server.Close()
-		for _, h := range w.holders {
+		for _, h := range append(w.gone, w.holders...) {
 			_ = h.head.Close()
 		}
+		w.log.Close()
 		err = errors.Join(err, w.e.release())
 	}()
 	for range 5 {
@@ -308,7 +349,7 @@ func (w *rolesWorld) live() (err error) {
 func (w *rolesWorld) happen() error {
 	ctx := context.Background()
 	h := w.holders[w.r.IntN(len(w.holders))]
-	switch w.r.IntN(16) {
+	switch w.r.IntN(19) {
 	case 0, 1:
 		return h.head.Flush(ctx)
 	case 2:
@@ -337,6 +378,49 @@ func (w *rolesWorld) happen() error {
 		return w.delete(ctx)
 	case 15:
 		return w.lose(ctx, h)
+	case 16:
+		return w.loseTopic(ctx)
+	case 17, 18:
+		return w.recordLost(ctx)
+	}
+	return nil
+}
+
+// loseTopic begins another topic after the one that takes writes is gone, with what was not in the bucket.
+// The process that queries hears of it at once, and the ingesters of before may not.
+func (w *rolesWorld) loseTopic(ctx context.Context) error {
+	w.lost++
+	if w.r.IntN(2) == 0 {
+		w.gone = append(w.gone, w.holders...)
+	} else {
+		for _, h := range w.holders {
+			if err := h.head.Close(); err != nil {
+				return err
+			}
+		}
+	}
+	if err := w.begin(ctx); err != nil {
+		return err
+	}
+	_, err := w.log.Writes(ctx)
+	return err
+}
+
+// recordLost makes an ingester record what was lost with topics.
+func (w *rolesWorld) recordLost(ctx context.Context) error {
+	other, err := catalog.Open(ctx, w.bucket, catalog.Options{Now: w.o.Now, Filters: lineFilter})
+	if err != nil {
+		return err
+	}
+	for _, e := range w.epochs[:len(w.epochs)-1] {
+		for n := range e.Partitions {
+			at := other.Progress(topics.Node(n), e.Number)
+			s := ship.New(ship.Options{Catalog: other, Life: "later"})
+			s.Resume(at)
+			if err := s.Close(ctx, topics.Node(n), e.Number, at.To, topics.Lost(&at.Coverage)); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }
@@ -348,14 +432,14 @@ func (w *rolesWorld) lose(ctx context.Context, h *resultHolder) error {
 	if err != nil {
 		return err
 	}
-	at, end := other.Progress(h.node, 1), uint64(len(h.log))
+	at, end := other.Progress(h.node, h.epoch), uint64(len(h.log))
 	if at.To == end {
 		return nil
 	}
 	w.lost++
 	_, err = other.Ship(ctx, catalog.Ship{
-		Covered: []catalog.Coverage{{Node: h.node, Epoch: 1, From: at.To + 1, To: end}},
-		Skipped: []catalog.Skip{{Node: h.node, Epoch: 1, From: at.To + 1, To: end, Why: "Kafka deleted the records before they were in the bucket"}},
+		Covered: []catalog.Coverage{{Node: h.node, Epoch: h.epoch, From: at.To + 1, To: end}},
+		Skipped: []catalog.Skip{{Node: h.node, Epoch: h.epoch, From: at.To + 1, To: end, Why: "Kafka deleted the records before they were in the bucket"}},
 	}, nil)
 	if err != nil {
 		return err
@@ -388,7 +472,7 @@ func (w *rolesWorld) delete(ctx context.Context) error {
 		if err := h.apply(uint64(len(h.log))); err != nil {
 			return err
 		}
-		fences = append(fences, catalog.Fence{Node: h.node, Epoch: 1, Seq: uint64(len(h.log))})
+		fences = append(fences, catalog.Fence{Node: h.node, Epoch: h.epoch, Seq: uint64(len(h.log))})
 	}
 	other, err := catalog.Open(ctx, w.bucket, catalog.Options{Now: w.o.Now, Filters: lineFilter})
 	if err == nil {
