@@ -156,8 +156,15 @@ func (h *Head) forgetIdle(ctx context.Context) {
 			h.o.Logger.Error("cannot remove idle series from the known set", "err", err)
 		}
 		if tick {
-			h.labelsMayGo.Store(true)
+			h.afterTick()
 		}
+	}
+}
+
+// afterTick says that labels may be needed no more.
+func (h *Head) afterTick() {
+	for s := range signals {
+		h.labelsMayGo[s].Store(true)
 	}
 }
 

@@ -125,8 +125,8 @@ func TestEndedSeriesLeaveAfterCrash(t *testing.T) {
 	}
 }
 
-// TestEndedByTime: whether a series has ended after a crash is a matter of its newest row, not of the row that
-// came last.
+// TestEndedByTime: whether a series has ended before a crash depends on its newest row, and not on the row
+// that came last.
 func TestEndedByTime(t *testing.T) {
 	r := newRig(t, nil)
 	stale := math.Float64frombits(model.StaleNaN)

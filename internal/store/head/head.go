@@ -48,6 +48,9 @@ type Head struct {
 		flushed int64
 		// recorded is up to where ships have covered the journal, as far as that is known.
 		recorded uint64
+		// rowLabels are the label sets of a signal that the last merge of all has kept only for local rows; 0
+		// once rows of a window have left since.
+		rowLabels [signals]int64
 		// seam is what the last Trim that came so far has flushed. Merges do not cross it.
 		seam uint64
 	}
@@ -71,7 +74,7 @@ type Head struct {
 	}
 	leftovers []string // files that no manifest names
 	// labelsMayGo is set when series or rows have left since labels were last checked for removal.
-	labelsMayGo atomic.Bool
+	labelsMayGo [signals]atomic.Bool
 }
 
 // background is what the goroutines of a head share.

@@ -105,7 +105,9 @@ func (h *Head) Trim(ctx context.Context, seq uint64) error {
 		}
 	}
 	if len(gone) > 0 {
-		h.labelsMayGo.Store(true)
+		for _, p := range gone {
+			h.rowsLeave(p.Info.Signal, p.Info.Group)
+		}
 		if err := h.commit(ctx, edit{remove: gone, shipped: true}); err != nil {
 			return err
 		}

@@ -113,7 +113,9 @@ func (h *Head) shipTogether(ctx context.Context, lot []load) error {
 	for _, l := range lot {
 		delete(h.merging.built, l.shipID)
 	}
-	h.labelsMayGo.Store(true)
+	for _, l := range lot {
+		h.rowsLeave(l.signal, l.group)
+	}
 	if err := h.commit(ctx, edit{remove: in, shipped: true}); err != nil {
 		return err // the next try builds the blocks again, and the catalogue knows them
 	}
