@@ -15,9 +15,9 @@ func ticksAgo(now uint8, n int) uint8 { return uint8((int(now)-1-n%ticks+ticks)%
 // age returns how many ticks ago a tick was.
 func age(tick, now uint8) int { return (int(now) - int(tick) + ticks) % ticks }
 
-// Retire makes a key that has been idle for some ticks or more leave the set with the second sweep of any kind
-// from now instead of after maxIdle ticks, unless it becomes active again. The first sweep is too early: a
-// batch that was told that the series is known may still be on its way.
+// Retire makes a key that has been idle for some ticks or more leave the set with the second sweep of any
+// kind from now instead of after maxIdle ticks, unless it becomes active again. The first sweep is too early:
+// a batch that was told that the series is known may still be on its way.
 func (k *Set) Retire(tenant uint16, signal model.Signal, key model.Key, idle, maxIdle int) {
 	fp, shard := k.fingerprint(tenant, signal, key)
 	s := &k.shards[shard]
