@@ -3,6 +3,7 @@ package selection
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 
 	"github.com/shaledb/shale/internal/model"
 )
@@ -34,6 +35,8 @@ const (
 type pages struct {
 	all []heldPage
 	max int64 // most bytes of the pages that are not being read
+	// freed counts how often memory was given back: by pages that were released, and by tasks that were ended.
+	freed atomic.Int64
 
 	mu   sync.Mutex
 	idle int64   // bytes that they take
@@ -107,6 +110,7 @@ func (p *pages) evictLocked() {
 func (p *pages) release(h *heldPage) {
 	h.held = false
 	h.page.Release()
+	p.freed.Add(1)
 }
 
 // forget says that n chunks of the page are not needed any more, whether they were read or not.

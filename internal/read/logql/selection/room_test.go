@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"math"
+	"math/rand/v2"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,17 +19,41 @@ type heavyPage struct {
 	quota *model.Quota
 	bytes int64
 	has   bool
+	// metadata is what it takes besides when its metadata is read, and holdsIt says that it has that.
+	metadata int64
+	holdsIt  bool
+	reads    atomic.Int64
+	err      error // of each read, if it is set
 }
 
 func (p *heavyPage) ReadText(ctx context.Context, i int, want model.TextWant, dst *model.TextRows) error {
-	if !p.has {
-		if err := p.quota.TakeBytes(p.bytes); err != nil {
+	p.reads.Add(1)
+	if p.err != nil {
+		return p.err
+	}
+	if err := p.take(&p.has, p.bytes); err != nil {
+		return err
+	}
+	if want&model.WantMetadata != 0 {
+		if err := p.take(&p.holdsIt, p.metadata); err != nil {
 			return err
 		}
-		p.has = true
-		time.Sleep(time.Millisecond) // as from a server, so that workers meet
 	}
 	return p.stillPage.ReadText(ctx, i, want, dst)
+}
+
+func (p *heavyPage) take(has *bool, bytes int64) error {
+	if *has {
+		return nil
+	}
+	if err := p.quota.TakeBytes(bytes); err != nil {
+		// Others may give back all that they have before the reader hears of it.
+		time.Sleep(100*time.Microsecond + rand.N(2*time.Millisecond))
+		return err
+	}
+	*has = true
+	time.Sleep(time.Millisecond) // as from a server, so that workers meet
+	return nil
 }
 
 func (p *heavyPage) Release() {
@@ -35,12 +61,16 @@ func (p *heavyPage) Release() {
 		p.has = false
 		_ = p.quota.TakeBytes(-p.bytes)
 	}
+	if p.holdsIt {
+		p.holdsIt = false
+		_ = p.quota.TakeBytes(-p.metadata)
+	}
 }
 
-// TestMoreInFlightThanFits: pages that are larger than they were said to be wait for each other, and only one
-// that does not fit by itself ends the query.
-func TestMoreInFlightThanFits(t *testing.T) {
-	const limit = 1 << 20
+// heavyScan scans 40 streams, each of which has some pages with the same times, and checks that all memory was
+// given back.
+func heavyScan(t *testing.T, workers, overlapping int, page func(stream, n int, q *model.Quota) *heavyPage) (lines int64, err error) {
+	t.Helper()
 	query, err := syntax.ParseLog(`{a="b"} |= "x"`)
 	if err != nil {
 		t.Fatal(err)
@@ -49,28 +79,48 @@ func TestMoreInFlightThanFits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	quota := &model.Quota{MaxBytes: heavyLimit}
+	x := New(Plan{Direction: Backward, Program: prog, Quota: quota, Cost: &model.Cost{}, Workers: workers})
+	x.sink, x.collector = &someSink{limit: 10}, &someSink{limit: 10}
+	l := newLayout(defaultMergeBytes)
+	for s := range int32(40) {
+		var chunks []model.TextChunk
+		for n := range overlapping {
+			p := page(int(s), n, quota)
+			p.quota = quota
+			p.rows.Times, p.rows.Ends = []int64{0}, []uint32{1}
+			if p.rows.Bytes == nil {
+				p.rows.Bytes = []byte("y")
+			}
+			chunks = append(chunks, model.TextChunk{Rows: 1, Bytes: 1, Page: p, Order: uint64(n)})
+		}
+		x.streams = append(x.streams, stream{labels: model.LabelsOf("a", "b")})
+		l.addStream(s, chunks, model.TimeRange{Min: math.MinInt64, Max: math.MaxInt64})
+	}
+	err = x.scanAll(t.Context(), l)
+	if err := quota.TakeBytes(heavyLimit); err != nil {
+		t.Errorf("not all was given back: %v", err)
+	}
+	return x.stats.lines.Load(), err
+}
+
+const heavyLimit = 1 << 20
+
+// TestMoreInFlightThanFits: pages that are larger than they were said to be wait for each other, and only one
+// that does not fit by itself ends the query.
+func TestMoreInFlightThanFits(t *testing.T) {
 	for _, c := range []struct {
-		bytes int64
-		want  error
-	}{{limit / 5, nil}, {limit * 2 / 5, nil}, {limit * 4 / 5, nil}, {limit + 1, model.ErrLimit}} {
-		quota := &model.Quota{MaxBytes: limit}
-		x := New(Plan{Direction: Backward, Program: prog, Quota: quota, Cost: &model.Cost{}, Workers: maxWorkers})
-		x.sink = &someSink{limit: 10}
-		l := newLayout(defaultMergeBytes)
-		for s := range int32(40) {
-			p := &heavyPage{quota: quota, bytes: c.bytes}
-			p.rows.Times, p.rows.Bytes, p.rows.Ends = []int64{0}, []byte("y"), []uint32{1}
-			x.streams = append(x.streams, stream{labels: model.LabelsOf("a", "b")})
-			l.addStream(s, []model.TextChunk{{Rows: 1, Bytes: 1, Page: p}}, model.TimeRange{Min: math.MinInt64, Max: math.MaxInt64})
-		}
-		if err := x.scanAll(t.Context(), l); !errors.Is(err, c.want) {
-			t.Errorf("pages of %d bytes: %v, want %v", c.bytes, err, c.want)
-		}
-		if c.want == nil && x.stats.lines.Load() != 40 {
-			t.Errorf("pages of %d bytes: %d lines", c.bytes, x.stats.lines.Load())
-		}
-		if err := quota.TakeBytes(limit); err != nil {
-			t.Errorf("pages of %d bytes: not all was given back: %v", c.bytes, err)
+		overlapping int
+		bytes       int64
+		want        error
+	}{
+		{1, heavyLimit / 5, nil}, {1, heavyLimit * 2 / 5, nil}, {1, heavyLimit * 4 / 5, nil}, {1, heavyLimit + 1, model.ErrLimit},
+	} {
+		for _, workers := range []int{1, 2, 4, maxWorkers} {
+			lines, err := heavyScan(t, workers, c.overlapping, func(int, int, *model.Quota) *heavyPage { return &heavyPage{bytes: c.bytes} })
+			if !errors.Is(err, c.want) || c.want == nil && lines != int64(40*c.overlapping) {
+				t.Errorf("%d workers, pieces of %d pages of %d bytes: %d lines, %v; want %v", workers, c.overlapping, c.bytes, lines, err, c.want)
+			}
 		}
 	}
 }

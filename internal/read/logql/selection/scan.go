@@ -31,6 +31,7 @@ type scanner struct {
 	distinct []int64
 
 	processor *model.Processor
+	wait      waiter
 
 	page  int32   // that the current task holds, or -1
 	using []int32 // pages that the current piece holds besides
@@ -245,7 +246,7 @@ func (s *scanner) readNewest(ctx context.Context, r *chunk, bounds model.TimeRan
 		}
 		return first
 	}
-	for again := true; again; again = err != nil && s.again(ctx, err) {
+	for again := s.begin(); again; again = err != nil && s.again(ctx, err) {
 		r.rows.Reset()
 		r.first, err = read.ReadTextEnd(ctx, r.TextChunk, model.WantLines|model.WantNewest, from, &r.rows)
 	}
@@ -263,7 +264,7 @@ func (s *scanner) read(ctx context.Context, r *chunk, want model.TextWant) error
 
 // readText reads rows of a chunk, once more if there was no memory and is now.
 func (s *scanner) readText(ctx context.Context, r *chunk, want model.TextWant, dst *model.TextRows) (err error) {
-	for again := true; again; again = err != nil && s.again(ctx, err) {
+	for again := s.begin(); again; again = err != nil && s.again(ctx, err) {
 		dst.Reset()
 		err = r.Page.ReadText(ctx, r.Index, want, dst)
 	}

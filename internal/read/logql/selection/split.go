@@ -38,7 +38,7 @@ func (s *scanner) readLines(ctx context.Context, r *chunk, want model.TextWant, 
 		return s.read(ctx, r, want)
 	}
 	var err error
-	for again := true; again; again = err != nil && s.again(ctx, err) {
+	for again := s.begin(); again; again = err != nil && s.again(ctx, err) {
 		r.rows.Reset()
 		r.split, r.firstSplit, err = read.ReadTextSplit(ctx, r.TextChunk, &r.rows)
 	}

@@ -42,9 +42,9 @@ type crew struct {
 	// inFlight is the bytes of the tasks that are worked on, and room how many there may be; a larger one goes
 	// alone.
 	inFlight, room int64
-	busy, ended    int // workers that have a task, and tasks that were ended
-	short          int // workers that have no memory to go on, and wait until another task is ended
-	done           *sync.Cond
+	busy           int          // workers that have a task
+	waiting        []*waiter    // those of them that have no memory to go on
+	done           *sync.Cond   // a task was ended, or a worker has ceased to wait
 	stages         atomic.Int64 // bytes that the stages of all workers take
 }
 
@@ -192,7 +192,7 @@ func (c *crew) next(ctx context.Context) (*task, []model.TextPage, error) {
 			c.taken = len(c.l.tasks)
 			return nil, nil, nil
 		}
-		if size := taskCharge(u, c.room); c.short == 0 && (c.inFlight == 0 || c.inFlight+size <= c.room) {
+		if size := taskCharge(u, c.room); len(c.waiting) == 0 && (c.inFlight == 0 || c.inFlight+size <= c.room) {
 			c.inFlight += size
 			c.taken++
 			c.busy++
@@ -210,7 +210,7 @@ func (c *crew) finish(ctx context.Context, u *task) {
 	defer c.mu.Unlock()
 	c.inFlight -= taskCharge(u, c.room)
 	c.busy--
-	c.ended++
+	c.pages.freed.Add(1)
 	c.done.Broadcast()
 	if c.workers < maxWorkers && c.taken < len(c.l.tasks) {
 		c.startLocked(ctx)
