@@ -2,7 +2,6 @@ package selection
 
 import (
 	"context"
-	"errors"
 	"slices"
 
 	"github.com/shaledb/shale/internal/model"
@@ -19,7 +18,7 @@ func (s *scanner) begin() bool {
 // memory since it began. It waits for that. What tasks take is an estimate, so more of them may be in flight
 // than the query's memory has room for: a query that fits if its tasks go one by one must not fail by that.
 func (s *scanner) again(ctx context.Context, err error) bool {
-	if s.crew == nil || !errors.Is(err, model.ErrLimit) || model.ReadsTooMuch(err) {
+	if s.crew == nil || !model.NeedsMoreMemory(err) {
 		return false
 	}
 	if !s.pages.evictIdle() {

@@ -3,6 +3,7 @@ package selection
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"sync/atomic"
@@ -122,5 +123,24 @@ func TestMoreInFlightThanFits(t *testing.T) {
 				t.Errorf("%d workers, pieces of %d pages of %d bytes: %d lines, %v; want %v", workers, c.overlapping, c.bytes, lines, err, c.want)
 			}
 		}
+	}
+}
+
+// TestOtherLimitsEndTheQuery at once: no memory that others give back mends them.
+func TestOtherLimitsEndTheQuery(t *testing.T) {
+	broken := fmt.Errorf("%w: a line cannot be shown", model.ErrLimit)
+	pages := make([]*heavyPage, 40)
+	_, err := heavyScan(t, 4, 1, func(s, _ int, _ *model.Quota) *heavyPage {
+		pages[s] = &heavyPage{bytes: 1}
+		if s == 3 {
+			pages[s].err = broken
+		}
+		return pages[s]
+	})
+	if !errors.Is(err, broken) {
+		t.Error(err)
+	}
+	if n := pages[3].reads.Load(); n != 1 {
+		t.Errorf("the page was read %d times", n)
 	}
 }
