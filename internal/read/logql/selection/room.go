@@ -17,6 +17,11 @@ func (s *scanner) begin() bool {
 // again reports whether a read that failed may succeed now, as another worker of the query has given back
 // memory since it began. It waits for that. What tasks take is an estimate, so more of them may be in flight
 // than the query's memory has room for: a query that fits if its tasks go one by one must not fail by that.
+//
+// If all workers wait, the one with the latest task gives up its piece, so that the others have its memory.
+// Whenever a task ends, one that gave up its piece scans it again. None can give it up once it has handed on
+// a row of it. So the promise has an end: memory may be missing if several workers read more of a page late,
+// such as the metadata of the second of two chunks that are merged.
 func (s *scanner) again(ctx context.Context, err error) bool {
 	if s.crew == nil || !model.NeedsMoreMemory(err) {
 		return false
@@ -31,35 +36,97 @@ func (s *scanner) again(ctx context.Context, err error) bool {
 	return s.begin()
 }
 
-// waiter is a worker that has no memory to go on.
-type waiter struct {
-	seen int64 // [pages.freed] before its last read
+// comeBack gives back what a worker that gives up its piece holds, and waits for its turn.
+func (s *scanner) comeBack(ctx context.Context) error {
+	if s.page >= 0 {
+		s.pages.done(s.page)
+		defer s.pages.use(s.page)
+	}
+	s.pages.evictIdle()
+	s.processor.Leave()
+	defer s.processor.Enter(ctx)
+	return s.crew.awaitEnd(ctx, &s.wait)
 }
 
-// await waits until memory has been given back since the last read of w. It returns false if none will be:
-// all others wait, too.
+// waiter is a worker that has no memory to go on.
+type waiter struct {
+	task   int   // the place of its task
+	seen   int64 // [pages.freed] before its last read
+	yields bool  // it can give up its piece
+	gaveUp bool  // it has given up its piece
+	ended  int   // [crew.ended] when it did, or when another one came back
+}
+
+// await waits until memory has been given back since the last read of w. It returns false if none will be,
+// and if w is to give up its piece.
 func (c *crew) await(ctx context.Context, w *waiter) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.waiting = append(c.waiting, w)
-	defer func() {
-		c.waiting = slices.DeleteFunc(c.waiting, func(o *waiter) bool { return o == w })
-		c.done.Broadcast() // next begins no task meanwhile
-	}()
-	for ctx.Err() == nil {
-		freed := c.pages.freed.Load()
-		if w.seen != freed {
+	defer c.leaveLocked(w)
+	for ; ctx.Err() == nil; c.done.Wait() {
+		if w.seen != c.pages.freed.Load() {
 			return true
 		}
-		if len(c.waiting) >= c.busy {
-			if !slices.ContainsFunc(c.waiting, func(o *waiter) bool { return o.seen != freed }) {
-				return false
-			}
-			c.done.Broadcast() // to those that may read again
+		if len(c.waiting) < c.busy {
+			continue
 		}
-		c.done.Wait()
+		switch next := c.nextWaiterLocked(); next {
+		case nil:
+			return false
+		case w:
+			w.gaveUp, w.ended = true, c.ended
+			return false
+		}
+		c.done.Broadcast() // to that one
 	}
 	return false
+}
+
+// nextWaiterLocked returns, where all workers wait, the one that is to go on: to read again, or else to give
+// up its piece. It returns nil if there is none. Of those that have not given up their pieces one stays.
+func (c *crew) nextWaiterLocked() (next *waiter) {
+	stay := 0
+	for _, w := range c.waiting {
+		if w.gaveUp {
+			continue
+		}
+		if w.seen != c.pages.freed.Load() {
+			return w
+		}
+		if stay++; w.yields && (next == nil || w.task > next.task) {
+			next = w
+		}
+	}
+	if stay < 2 {
+		return nil
+	}
+	return next
+}
+
+// awaitEnd waits until another task has been ended since w has given up its piece, and no earlier task comes
+// back for that.
+func (c *crew) awaitEnd(ctx context.Context, w *waiter) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.waiting = append(c.waiting, w)
+	defer c.leaveLocked(w)
+	earlier := func(o *waiter) bool { return o.gaveUp && o.task < w.task }
+	for c.done.Broadcast(); c.ended == w.ended || slices.ContainsFunc(c.waiting, earlier); c.done.Wait() {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+	}
+	w.gaveUp = false
+	for _, o := range c.waiting {
+		o.ended = c.ended
+	}
+	return nil
+}
+
+func (c *crew) leaveLocked(w *waiter) {
+	c.waiting = slices.DeleteFunc(c.waiting, func(o *waiter) bool { return o == w })
+	c.done.Broadcast() // next begins no task meanwhile
 }
 
 // evictIdle releases all idle pages, and reports whether there were any.

@@ -25,6 +25,15 @@ type heavyPage struct {
 	holdsIt  bool
 	reads    atomic.Int64
 	err      error // of each read, if it is set
+	// skips says that it must be fetched to tell whether it can be skipped, as that of a peer.
+	skips bool
+}
+
+func (p *heavyPage) Skip(context.Context) (bool, error) {
+	if !p.skips {
+		return false, nil
+	}
+	return false, p.take(&p.has, p.bytes)
 }
 
 func (p *heavyPage) ReadText(ctx context.Context, i int, want model.TextWant, dst *model.TextRows) error {
@@ -68,9 +77,9 @@ func (p *heavyPage) Release() {
 	}
 }
 
-// heavyScan scans 40 streams, each of which has some pages with the same times, and checks that all memory was
+// heavyScan scans some streams, each of which has some pages with the same times, and checks that all memory was
 // given back.
-func heavyScan(t *testing.T, workers, overlapping int, page func(stream, n int, q *model.Quota) *heavyPage) (lines int64, err error) {
+func heavyScan(t *testing.T, workers, streams, overlapping int, page func(stream, n int) *heavyPage) (lines int64, err error) {
 	t.Helper()
 	query, err := syntax.ParseLog(`{a="b"} |= "x"`)
 	if err != nil {
@@ -84,10 +93,10 @@ func heavyScan(t *testing.T, workers, overlapping int, page func(stream, n int, 
 	x := New(Plan{Direction: Backward, Program: prog, Quota: quota, Cost: &model.Cost{}, Workers: workers})
 	x.sink, x.collector = &someSink{limit: 10}, &someSink{limit: 10}
 	l := newLayout(defaultMergeBytes)
-	for s := range int32(40) {
+	for s := range int32(streams) {
 		var chunks []model.TextChunk
 		for n := range overlapping {
-			p := page(int(s), n, quota)
+			p := page(int(s), n)
 			p.quota = quota
 			p.rows.Times, p.rows.Ends = []int64{0}, []uint32{1}
 			if p.rows.Bytes == nil {
@@ -116,12 +125,31 @@ func TestMoreInFlightThanFits(t *testing.T) {
 		want        error
 	}{
 		{1, heavyLimit / 5, nil}, {1, heavyLimit * 2 / 5, nil}, {1, heavyLimit * 4 / 5, nil}, {1, heavyLimit + 1, model.ErrLimit},
+		// A worker that has one page of its piece needs a second one.
+		{2, heavyLimit / 5, nil}, {2, heavyLimit * 2 / 5, nil}, {2, heavyLimit / 2, nil}, {2, heavyLimit/2 + 1, model.ErrLimit},
+		{3, heavyLimit / 7, nil}, {3, heavyLimit / 3, nil}, {3, heavyLimit/3 + 1, model.ErrLimit},
 	} {
-		for _, workers := range []int{1, 2, 4, maxWorkers} {
-			lines, err := heavyScan(t, workers, c.overlapping, func(int, int, *model.Quota) *heavyPage { return &heavyPage{bytes: c.bytes} })
-			if !errors.Is(err, c.want) || c.want == nil && lines != int64(40*c.overlapping) {
+		for i, workers := range []int{1, 4, maxWorkers} {
+			streams := 40 / c.overlapping
+			lines, err := heavyScan(t, workers, streams, c.overlapping, func(s, _ int) *heavyPage {
+				return &heavyPage{bytes: c.bytes, skips: (s+i)%2 == 0}
+			})
+			if !errors.Is(err, c.want) || c.want == nil && lines != int64(streams*c.overlapping) {
 				t.Errorf("%d workers, pieces of %d pages of %d bytes: %d lines, %v; want %v", workers, c.overlapping, c.bytes, lines, err, c.want)
 			}
+		}
+	}
+}
+
+// TestMetadataThatDoesNotFit: workers that have lines of pages, and need metadata of them, wait for each
+// other as long as none of the rows has been handed on.
+func TestMetadataThatDoesNotFit(t *testing.T) {
+	for _, workers := range []int{1, 4, maxWorkers} {
+		lines, err := heavyScan(t, workers, 40, 1, func(int, int) *heavyPage {
+			return &heavyPage{stillPage: stillPage{rows: model.TextRows{Bytes: []byte("x")}}, bytes: heavyLimit * 2 / 5, metadata: heavyLimit * 2 / 5}
+		})
+		if err != nil || lines != 40 {
+			t.Errorf("%d workers: %d lines, %v", workers, lines, err)
 		}
 	}
 }
@@ -130,7 +158,7 @@ func TestMoreInFlightThanFits(t *testing.T) {
 func TestOtherLimitsEndTheQuery(t *testing.T) {
 	broken := fmt.Errorf("%w: a line cannot be shown", model.ErrLimit)
 	pages := make([]*heavyPage, 40)
-	_, err := heavyScan(t, 4, 1, func(s, _ int, _ *model.Quota) *heavyPage {
+	_, err := heavyScan(t, 4, 40, 1, func(s, _ int) *heavyPage {
 		pages[s] = &heavyPage{bytes: 1}
 		if s == 3 {
 			pages[s].err = broken

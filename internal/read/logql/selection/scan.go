@@ -102,11 +102,14 @@ func (s *scanner) task(ctx context.Context, u *task) error {
 }
 
 // skips reports whether a page has no line that could be wanted.
-func (s *scanner) skips(ctx context.Context, page int32) (bool, error) {
+func (s *scanner) skips(ctx context.Context, page int32) (skip bool, err error) {
 	if !s.x.filtered {
 		return false, nil
 	}
-	return s.pages.skip(ctx, page)
+	for again := s.begin(); again; again = err != nil && s.again(ctx, err) {
+		skip, err = s.pages.skip(ctx, page)
+	}
+	return skip, err
 }
 
 // hold says that the current piece reads a page, which the task does not hold.
@@ -141,14 +144,32 @@ func (s *scanner) scanPieces(ctx context.Context, u *task) error {
 	return nil
 }
 
-// scan scans a piece within bounds and offers what it finds.
+// scan scans a piece within bounds and offers what it finds. It begins again if others needed its memory.
 func (s *scanner) scan(ctx context.Context, p *piece, bounds model.TimeRange) error {
+	for {
+		before := s.tally
+		err := s.scanOnce(ctx, p, bounds)
+		s.wait.yields = false
+		for _, at := range s.using {
+			s.pages.done(at)
+		}
+		s.using = s.using[:0]
+		if !s.wait.gaveUp {
+			return err
+		}
+		s.tally = before
+		if err := s.comeBack(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+func (s *scanner) scanOnce(ctx context.Context, p *piece, bounds model.TimeRange) error {
 	bounds = s.x.Direction.Cut(within(p.TimeRange, bounds), s.x.sink.Bound())
 	if bounds.Min > bounds.Max {
 		return nil
 	}
-	s.piece, s.streamSet = p, false
-	s.using = s.using[:0]
+	s.piece, s.streamSet, s.wait.yields = p, false, true
 	s.processor.Enter(ctx)
 	n, err := s.openChunks(ctx, p, bounds)
 	s.processor.Enter(ctx) // it may have waited for pages
@@ -162,9 +183,6 @@ func (s *scanner) scan(ctx context.Context, p *piece, bounds model.TimeRange) er
 		}
 	default:
 		err = s.merge(ctx, s.chunks[:n])
-	}
-	for _, at := range s.using {
-		s.pages.done(at)
 	}
 	return err
 }
@@ -414,6 +432,7 @@ func (s *scanner) offer(ctx context.Context, r *chunk, row int, n int32) error {
 			return err
 		}
 	}
+	s.wait.yields = false
 	text := r.rows.Line(row)
 	if s.worker != nil {
 		s.setLine(st, at, n, text, metadata)

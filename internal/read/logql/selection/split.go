@@ -57,6 +57,7 @@ func (s *scanner) readLines(ctx context.Context, r *chunk, want model.TextWant, 
 func (s *scanner) offerSplit(ctx context.Context, r *chunk, row int) (known bool, err error) {
 	ok, known, err := s.worker.SplitLine(&s.line, r.firstSplit+row, int(r.rows.Ends[row]-r.begin(row)))
 	if known || err != nil {
+		s.wait.yields = false
 		if ok {
 			s.tally.kept++
 		}

@@ -147,6 +147,7 @@ func (s *scanner) count(ctx context.Context, r *chunk) error {
 	s.setStream()
 	s.worker.NextChunk()
 	if s.filter == nil {
+		s.wait.yields = false
 		s.tally.kept += int64(r.hi - r.lo)
 		return s.worker.Rows(&r.rows, &r.rows, r.lo, r.hi)
 	}
@@ -176,6 +177,7 @@ func (s *scanner) countPassed(ctx context.Context, r *chunk, passed []int32) err
 	if err != nil {
 		return err
 	}
+	s.wait.yields = false
 	s.tally.kept += int64(len(passed))
 	return s.worker.Picked(&r.rows, metadata, passed)
 }
@@ -186,6 +188,7 @@ func (s *scanner) countRow(ctx context.Context, r *chunk, row int) error {
 	if err != nil {
 		return err
 	}
+	s.wait.yields = false
 	s.tally.kept++
 	return s.worker.Row(&r.rows, metadata, row)
 }

@@ -42,7 +42,7 @@ type crew struct {
 	// inFlight is the bytes of the tasks that are worked on, and room how many there may be; a larger one goes
 	// alone.
 	inFlight, room int64
-	busy           int          // workers that have a task
+	busy, ended    int          // workers that have a task, and tasks that were ended
 	waiting        []*waiter    // those of them that have no memory to go on
 	done           *sync.Cond   // a task was ended, or a worker has ceased to wait
 	stages         atomic.Int64 // bytes that the stages of all workers take
@@ -139,7 +139,7 @@ func (c *crew) work(ctx context.Context) error {
 	}
 	for {
 		processor.Leave()
-		u, prefetch, err := c.next(ctx)
+		u, prefetch, err := c.next(ctx, s)
 		if u == nil || err != nil {
 			return err
 		}
@@ -172,8 +172,9 @@ func (c *crew) counts() bool {
 	return c.x.counter != nil && c.x.Program.Whole && c.x.Program.Filter == nil
 }
 
-// next returns the next task, and pages to prefetch; none, if no further one can change the result.
-func (c *crew) next(ctx context.Context) (*task, []model.TextPage, error) {
+// next returns the next task, which s is to scan, and pages to prefetch; none, if no further one can change
+// the result.
+func (c *crew) next(ctx context.Context, s *scanner) (*task, []model.TextPage, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for {
@@ -193,6 +194,7 @@ func (c *crew) next(ctx context.Context) (*task, []model.TextPage, error) {
 			return nil, nil, nil
 		}
 		if size := taskCharge(u, c.room); len(c.waiting) == 0 && (c.inFlight == 0 || c.inFlight+size <= c.room) {
+			s.wait.task = c.taken
 			c.inFlight += size
 			c.taken++
 			c.busy++
@@ -210,6 +212,7 @@ func (c *crew) finish(ctx context.Context, u *task) {
 	defer c.mu.Unlock()
 	c.inFlight -= taskCharge(u, c.room)
 	c.busy--
+	c.ended++
 	c.pages.freed.Add(1)
 	c.done.Broadcast()
 	if c.workers < maxWorkers && c.taken < len(c.l.tasks) {
