@@ -137,7 +137,7 @@ func (m *mining) read(ctx context.Context, free chan *patterns.Batch) {
 			}
 			processor.Enter(ctx)
 			b.Reset()
-			err := m.chunk(ctx, &m.s.chosen[i], &rows, stages, b)
+			err := model.Caught(func() error { return m.chunk(ctx, &m.s.chosen[i], &rows, stages, b) })
 			m.cut[i] <- minedChunk{b, free, err}
 			if err != nil {
 				page.Release()

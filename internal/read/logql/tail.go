@@ -100,7 +100,10 @@ func (t *tail) followFurther(ctx context.Context, further Follower) (stop func()
 		req := &model.Request{
 			Tenant: t.q.Tenant, Signal: model.Logs, Family: model.Text, Matchers: t.from.matchers, Quota: t.quota, Cost: t.q.Cost,
 		}
-		if err := further.Follow(ctx, req, func() { close(ready) }, t.from.see, t.from.lose); err != nil {
+		err := model.Caught(func() error {
+			return further.Follow(ctx, req, func() { close(ready) }, t.from.see, t.from.lose)
+		})
+		if err != nil {
 			t.from.fail(err)
 		}
 	}()

@@ -157,17 +157,16 @@ func (w *volumeWalk) flush(ctx context.Context, visit func(*StreamVolume) error)
 				to := w.streams[i-1]
 				processor.Leave()
 				processor.Enter(ctx)
-				v, err := c.stream(ctx, w.chunks[from.chunks:to.chunks])
-				if err != nil {
-					return err
-				}
-				if v.Lines == 0 {
-					continue
-				}
-				v.Labels = model.Labels(w.labels[from.labels:to.labels])
-				visits.Lock()
-				err = visit(v)
-				visits.Unlock()
+				err := model.Caught(func() error {
+					v, err := c.stream(ctx, w.chunks[from.chunks:to.chunks])
+					if err != nil || v.Lines == 0 {
+						return err
+					}
+					v.Labels = model.Labels(w.labels[from.labels:to.labels])
+					visits.Lock()
+					defer visits.Unlock()
+					return visit(v)
+				})
 				if err != nil {
 					return err
 				}

@@ -356,7 +356,7 @@ func (k *flights) run(ctx context.Context, f *flight, wait time.Duration, a acce
 		k.endLocked(f)
 		close(f.ready)
 	}()
-	err = k.client.query(ctx, a, kind, text(filters), func(row []field) error {
+	each := func(row []field) error {
 		size := rows.add(row)
 		k.mu.Lock()
 		defer k.mu.Unlock()
@@ -370,7 +370,8 @@ func (k *flights) run(ctx context.Context, f *flight, wait time.Duration, a acce
 			return errTooManyRows
 		}
 		return nil
-	})
+	}
+	err = model.Caught(func() error { return k.client.query(ctx, a, kind, text(filters), each) })
 }
 
 // stop ends the requests that several have in common, and waits for that.

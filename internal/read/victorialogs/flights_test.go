@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"regexp"
 	"slices"
@@ -553,4 +554,33 @@ func TestFlightsClose(t *testing.T) {
 	}
 	w.go_(1)
 	expect(t, next(), "a 1")
+}
+
+// panicking is a transport that panics for requests in common.
+type panicking struct{ http.RoundTripper }
+
+func (p panicking) RoundTrip(r *http.Request) (*http.Response, error) {
+	body, err := r.GetBody()
+	if err != nil {
+		return nil, err
+	}
+	if text, err := io.ReadAll(body); err != nil || strings.Contains(string(text), "+or+") {
+		panic("a hostile response")
+	}
+	return p.RoundTripper.RoundTrip(r)
+}
+
+// TestFlightsPanic: a panic in a request in common ends neither the process nor the wait of those that take
+// part.
+func TestFlightsPanic(t *testing.T) {
+	w, ctx := newCountWorld(t), context.Background()
+	w.client.http.Transport = panicking{w.client.http.Transport}
+	first := w.start(ctx, t, "a", false)
+	w.waiting(t, 0)
+	second, third := w.start(ctx, t, "b", false), w.start(ctx, t, "c", false)
+	w.waiting(t, 2)
+	w.go_(3)
+	expect(t, first(), "a 1")
+	expect(t, second(), "b 2")
+	expect(t, third(), "c 3")
 }

@@ -99,7 +99,9 @@ func (a *Archive) startListing(ctx context.Context, b *catalog.Block, req *model
 	}
 	go func() {
 		defer close(ls.opened)
-		ls.open(ctx, a, req, fetch, l)
+		if err := model.Caught(func() error { ls.open(ctx, a, req, fetch, l); return nil }); err != nil {
+			ls.err = err
+		}
 	}()
 	return ls
 }

@@ -211,7 +211,12 @@ func (e *evaluation) matrix(ctx context.Context, all []*series, goroutines int) 
 			ctx, done := model.Computing(ctx)
 			defer done()
 			for i := taken.Add(1) - 1; i < int64(len(all)); i = taken.Add(1) - 1 {
-				made, some, failure := e.made(all[i].labels, all[i].window.Values)
+				var made vector.Series
+				some := false
+				failure := model.Caught(func() (err error) {
+					made, some, err = e.made(all[i].labels, all[i].window.Values)
+					return err
+				})
 				if failure == nil {
 					failure = ctx.Err()
 				}

@@ -26,7 +26,8 @@ type heavyPage struct {
 	reads    atomic.Int64
 	err      error // of each read, if it is set
 	// skips says that it must be fetched to tell whether it can be skipped, as that of a peer.
-	skips bool
+	skips  bool
+	panics bool
 }
 
 func (p *heavyPage) Skip(context.Context) (bool, error) {
@@ -38,6 +39,9 @@ func (p *heavyPage) Skip(context.Context) (bool, error) {
 
 func (p *heavyPage) ReadText(ctx context.Context, i int, want model.TextWant, dst *model.TextRows) error {
 	p.reads.Add(1)
+	if p.panics {
+		panic("a hostile page")
+	}
 	if p.err != nil {
 		return p.err
 	}
@@ -77,8 +81,8 @@ func (p *heavyPage) Release() {
 	}
 }
 
-// heavyScan scans some streams, each of which has some pages with the same times, and checks that all memory was
-// given back.
+// heavyScan scans some streams, each of which has some pages with the same times, and checks that all memory
+// was given back.
 func heavyScan(t *testing.T, workers, streams, overlapping int, page func(stream, n int) *heavyPage) (lines int64, err error) {
 	t.Helper()
 	query, err := syntax.ParseLog(`{a="b"} |= "x"`)
@@ -170,5 +174,13 @@ func TestOtherLimitsEndTheQuery(t *testing.T) {
 	}
 	if n := pages[3].reads.Load(); n != 1 {
 		t.Errorf("the page was read %d times", n)
+	}
+}
+
+// TestPanicEndsTheQuery, and not the process.
+func TestPanicEndsTheQuery(t *testing.T) {
+	_, err := heavyScan(t, 4, 40, 1, func(s, _ int) *heavyPage { return &heavyPage{bytes: 1, panics: s == 3} })
+	if err == nil || err.Error() != "unexpected error: a hostile page" {
+		t.Error(err)
 	}
 }

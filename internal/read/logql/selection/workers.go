@@ -103,7 +103,7 @@ func (c *crew) startLocked(ctx context.Context) {
 	c.wait.Go(func() {
 		ctx, done := model.Computing(ctx)
 		defer done()
-		if err := c.work(ctx); err != nil {
+		if err := model.Caught(func() error { return c.work(ctx) }); err != nil {
 			c.fail(err)
 		}
 	})

@@ -287,10 +287,13 @@ func (w *Watch) startLocked(a Account, l *Ledger) {
 		if err == nil {
 			defer func() { <-w.turns }()
 			found = make([]counted, max(0, to-from))
-			err = w.Count(ctx, a, model.TimeRange{Min: from * Window, Max: to*Window - 1}, sums, func(at, lines int64, sum float64) {
+			each := func(at, lines int64, sum float64) {
 				if at >= from && at < to {
 					found[at-from] = counted{lines: lines, sum: sum}
 				}
+			}
+			err = model.Caught(func() error {
+				return w.Count(ctx, a, model.TimeRange{Min: from * Window, Max: to*Window - 1}, sums, each)
 			})
 		}
 		w.mu.Lock()
