@@ -89,10 +89,11 @@ func (c *client) query(ctx context.Context, a access, kind, text string, each fu
 	}
 	pause := c.pause
 	for attempt := 1; ; attempt++ {
-		leave, err := c.turn(ctx, kind)
+		leave, pass, err := c.turn(ctx, kind)
 		if err != nil {
 			return err
 		}
+		defer pass.Unknown() // if each panics
 		began := time.Now()
 		handed, err := func() (bool, error) {
 			defer leave() // even if each panics
@@ -102,25 +103,25 @@ func (c *client) query(ctx context.Context, a access, kind, text string, each fu
 		var failed *failure
 		switch {
 		case err == nil:
-			c.breaker.Succeeded()
+			pass.Succeeded()
 			c.pace.Ended(began, time.Now(), true)
 			c.budget.Earn()
 			c.metrics.requests.WithLabelValues(kind, "ok").Inc()
 			return nil
 		case errors.As(err, &failed) && c.hung(ctx, began, handed):
-			c.failed(kind, began, true)
+			c.failed(&pass, kind, began, true)
 			return err
 		case !errors.As(err, &failed) || ctx.Err() != nil:
 			// The reader did not want more, or the query has ended: that says nothing about the server.
-			c.breaker.Unknown()
+			pass.Unknown()
 			c.metrics.requests.WithLabelValues(kind, "ended").Inc()
 			return err
 		case !failed.mayPass:
-			c.breaker.Succeeded() // it has answered
+			pass.Succeeded() // it has answered
 			c.metrics.requests.WithLabelValues(kind, "error").Inc()
 			return err
 		}
-		c.failed(kind, began, !failed.crowded)
+		c.failed(&pass, kind, began, !failed.crowded)
 		if handed || attempt == maxAttempts || !c.budget.Spend() {
 			return err
 		}
@@ -136,25 +137,28 @@ func (c *client) query(ctx context.Context, a access, kind, text string, each fu
 
 // turn waits until a request may be sent. It does not wait while the breaker is open: those that have the
 // turns may wait for a server that does not answer.
-func (c *client) turn(ctx context.Context, kind string) (leave func(), err error) {
+func (c *client) turn(ctx context.Context, kind string) (leave func(), pass breaker.Pass, err error) {
 	c.metrics.waiting.Inc()
 	defer c.metrics.waiting.Dec()
 	leave, err = c.pace.Enter(ctx, !c.breaker.Open())
 	// It is asked after the turn: a request that waits is not the one that is let through.
-	if err == nil && !c.breaker.Allow(time.Now()) {
-		leave()
-		err = pace.ErrNoneFree
+	if err == nil {
+		var ok bool
+		if pass, ok = c.breaker.Allow(time.Now()); !ok {
+			leave()
+			err = pace.ErrNoneFree
+		}
 	}
 	switch {
 	case err == pace.ErrNoneFree:
 		c.metrics.requests.WithLabelValues(kind, "refused").Inc()
-		return nil, c.tooMany()
+		return nil, pass, c.tooMany()
 	case errors.Is(err, model.ErrTransient):
 		c.metrics.requests.WithLabelValues(kind, "crowded").Inc()
 	case err != nil:
 		c.metrics.requests.WithLabelValues(kind, "ended").Inc()
 	}
-	return leave, err
+	return leave, pass, err
 }
 
 // hung reports whether a request has waited long for a response, and its query has run out of time. A query
@@ -165,12 +169,12 @@ func (c *client) hung(ctx context.Context, began time.Time, handed bool) bool {
 
 // failed notes a failure of which the server may be the cause. One that has too much to do is not out of
 // order. Yet something in front of it may say so, and then that tells nothing of the server.
-func (c *client) failed(kind string, began time.Time, outOfOrder bool) {
+func (c *client) failed(pass *breaker.Pass, kind string, began time.Time, outOfOrder bool) {
 	now := time.Now()
 	if outOfOrder {
-		c.breaker.Failed(now)
+		pass.Failed(now)
 	} else {
-		c.breaker.Unknown()
+		pass.Unknown()
 	}
 	c.pace.Ended(began, now, false)
 	c.metrics.requests.WithLabelValues(kind, "error").Inc()

@@ -243,15 +243,19 @@ func TestBreaker(t *testing.T) {
 // breaker nor keeps it from opening.
 func TestBreakerCrowded(t *testing.T) {
 	w := newWorld(t, answering(statRow, rowOne+rowTwo))
+	fail := func(outOfOrder bool) {
+		pass, _ := w.client.breaker.Allow(time.Now())
+		w.client.failed(&pass, kindDirectory, time.Now(), outOfOrder)
+	}
 	for range 2 * breaker.Failures {
-		w.client.failed(kindDirectory, time.Now(), false)
+		fail(false)
 	}
 	if w.client.breaker.Open() {
 		t.Error("a server that has too much to do opens the breaker")
 	}
 	for range breaker.Failures {
-		w.client.failed(kindDirectory, time.Now(), true)
-		w.client.failed(kindDirectory, time.Now(), false)
+		fail(true)
+		fail(false)
 	}
 	if !w.client.breaker.Open() {
 		t.Error("a server that is down has not opened the breaker")

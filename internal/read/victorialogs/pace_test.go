@@ -37,8 +37,10 @@ func TestOpenWithoutTurns(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	for _, at := range []time.Time{time.Now(), time.Now().Add(-breaker.Pause)} { // the next one may be sent then
+		w.client.breaker = breaker.Breaker{}
 		for range breaker.Failures {
-			w.client.breaker.Failed(at)
+			pass, _ := w.client.breaker.Allow(at)
+			pass.Failed(at)
 		}
 		if _, err := w.lines(ctx, request()); !errors.Is(err, model.ErrTransient) || !strings.Contains(err.Error(), fmt.Sprint(breaker.Failures)) {
 			t.Errorf("%v, want a refusal", err)

@@ -19,44 +19,65 @@ type Breaker struct {
 	failures int
 	until    time.Time // if it is open: when the next request is let through
 	probing  bool
+	// era changes when it opens, and with each request that is let through then. How requests of an earlier
+	// era end tells nothing.
+	era int
+}
+
+// Pass is the leave to send a request. Only its first end counts.
+type Pass struct {
+	of  *Breaker
+	era int
 }
 
 // Allow reports whether a request may be sent. Then the caller says how it ended.
-func (b *Breaker) Allow(now time.Time) bool {
+func (b *Breaker) Allow(now time.Time) (Pass, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.failures < Failures {
-		return true
+		return Pass{b, b.era}, true
 	}
 	if b.probing || now.Before(b.until) {
-		return false
+		return Pass{}, false
 	}
 	b.probing = true
-	return true
+	b.era++
+	return Pass{b, b.era}, true
 }
 
-func (b *Breaker) Succeeded() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.failures, b.probing = 0, false
+// Succeeded says that the server has answered.
+func (p *Pass) Succeeded() {
+	p.end(func(b *Breaker) { b.failures = 0 })
 }
 
 // Failed says that a request failed, and the server may be the cause.
-func (b *Breaker) Failed(now time.Time) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.probing = false
-	if b.failures = min(b.failures+1, Failures); b.failures == Failures {
-		b.until = now.Add(Pause)
-	}
+func (p *Pass) Failed(now time.Time) {
+	p.end(func(b *Breaker) {
+		if b.failures = min(b.failures+1, Failures); b.failures == Failures {
+			b.until = now.Add(Pause)
+			b.era++
+		}
+	})
 }
 
 // Unknown says that the end of a request tells nothing of the server. If it was the one that is let through,
 // another one is.
-func (b *Breaker) Unknown() {
+func (p *Pass) Unknown() {
+	p.end(func(*Breaker) {})
+}
+
+func (p *Pass) end(note func(*Breaker)) {
+	b := p.of
+	if b == nil { // it has ended
+		return
+	}
+	p.of = nil
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.probing = false
+	if p.era == b.era {
+		b.probing = false
+		note(b)
+	}
 }
 
 // Open reports whether requests are refused.

@@ -5,38 +5,74 @@ import (
 	"time"
 )
 
+func allowed(t *testing.T, b *Breaker, now time.Time, when string) *Pass {
+	t.Helper()
+	p, ok := b.Allow(now)
+	if !ok {
+		t.Fatal(when + ", and refuses")
+	}
+	return &p
+}
+
+func refused(t *testing.T, b *Breaker, now time.Time, when string) {
+	t.Helper()
+	if _, ok := b.Allow(now); ok {
+		t.Error(when + ", and lets through")
+	}
+}
+
 // TestBreakerStates: closed, open, one request at a time, closed.
 func TestBreakerStates(t *testing.T) {
 	var b Breaker
 	now := time.Unix(1000, 0)
 	for range Failures {
-		if !b.Allow(now) {
-			t.Fatal("closed, and refuses")
-		}
-		b.Failed(now)
+		allowed(t, &b, now, "closed").Failed(now)
 	}
-	if b.Allow(now.Add(Pause - 1)) {
-		t.Error("open, and lets through")
+	refused(t, &b, now.Add(Pause-1), "open")
+	now = now.Add(Pause)
+	probe := allowed(t, &b, now, "half open")
+	refused(t, &b, now, "half open with a request on its way")
+	probe.Unknown() // its sender gave up
+	allowed(t, &b, now, "half open").Failed(now)
+	refused(t, &b, now.Add(Pause-1), "open again")
+	now = now.Add(Pause)
+	allowed(t, &b, now, "half open").Succeeded()
+	if b.Open() {
+		t.Error("open after a success")
+	}
+	allowed(t, &b, now, "closed")
+	allowed(t, &b, now, "closed")
+}
+
+// TestBreakerForgetsEarlierRequests: those that began before it opened neither close it nor let a second one
+// through.
+func TestBreakerForgetsEarlierRequests(t *testing.T) {
+	var b Breaker
+	now := time.Unix(1000, 0)
+	var early []*Pass
+	for range 4 {
+		early = append(early, allowed(t, &b, now, "closed"))
+	}
+	for range Failures {
+		allowed(t, &b, now, "closed").Failed(now)
+	}
+	early[0].Succeeded()
+	if !b.Open() {
+		t.Fatal("closed by a request from before it opened")
 	}
 	now = now.Add(Pause)
-	if !b.Allow(now) || b.Allow(now) {
-		t.Error("half open, and does not let one through")
-	}
-	b.Unknown() // its sender gave up
-	if !b.Allow(now) {
-		t.Error("half open, and no further one is let through")
-	}
-	b.Failed(now)
-	if b.Allow(now.Add(Pause - 1)) {
-		t.Error("open again, and lets through")
-	}
-	now = now.Add(Pause)
-	if !b.Allow(now) {
-		t.Error("half open, and refuses")
-	}
-	b.Succeeded()
-	if b.Open() || !b.Allow(now) || !b.Allow(now) {
-		t.Error("closed, and refuses")
+	probe := allowed(t, &b, now, "half open")
+	early[1].Unknown()
+	early[2].Failed(now)
+	early[3].Succeeded()
+	refused(t, &b, now, "half open with a request on its way")
+	probe.Unknown()
+	second := allowed(t, &b, now, "half open")
+	probe.Unknown() // again
+	refused(t, &b, now, "half open with a second request on its way")
+	second.Succeeded()
+	if b.Open() {
+		t.Error("open after a success")
 	}
 }
 
