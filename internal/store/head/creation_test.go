@@ -305,7 +305,7 @@ func TestOnlyTenant(t *testing.T) {
 		for !stop.Load() {
 			r.head.known.InsertAll(&l, id, model.Metrics, keys)
 			for _, key := range keys {
-				r.head.known.Retire(id, model.Metrics, key, 3)
+				r.head.known.Retire(id, model.Metrics, key, 0, 3)
 			}
 			for range 2 {
 				if err := r.head.known.SweepRetired(3); err != nil {
