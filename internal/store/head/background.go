@@ -13,7 +13,7 @@ func (h *Head) Start() {
 	h.goDo("head-known", func(ctx context.Context) {
 		if err := h.rebuildKnown(ctx); err != nil && ctx.Err() == nil {
 			h.metrics.workErrors.Inc()
-			h.o.Logger.Error("cannot rebuild the known set; senders repeat the labels of its series", "err", err)
+			h.o.Logger.Error("cannot rebuild all of the known set; senders repeat the labels of the series that it lacks", "err", err)
 		}
 		if err := h.retireEnded(ctx); err != nil && ctx.Err() == nil {
 			h.metrics.workErrors.Inc()

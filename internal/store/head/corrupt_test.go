@@ -3,6 +3,7 @@ package head
 import (
 	"context"
 	"errors"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/model/worldtest"
 	"github.com/shaledb/shale/internal/racetest"
+	"github.com/shaledb/shale/internal/store/head/local"
 	"github.com/shaledb/shale/internal/store/head/metadata"
 )
 
@@ -91,6 +93,105 @@ func TestFlippedBits(t *testing.T) {
 		t.Errorf("%d refused to open, %d failed, %d did no harm", refused, failed, unharmed)
 	}
 	t.Logf("%d refused to open, %d failed, %d did no harm", refused, failed, unharmed)
+}
+
+// TestDamagedLabels: a damaged label part costs the series of that part alone, and the limits on new series
+// stay.
+func TestDamagedLabels(t *testing.T) {
+	racetest.SkipSerial(t)
+	ctx := context.Background()
+	r := newRig(t, func(o *Options) { o.Tenant.Series = 310 })
+	r.push("a", 0, 300, r.now, 1)
+	r.must(r.head.Flush(ctx))
+	r.push("a", 300, 301, r.now, 1)
+	r.must(r.head.Flush(ctx))
+	parts := r.head.group(model.Metrics, local.Labels, local.Young)
+	name := parts[len(parts)-1].Info.File
+	damaged := r.damage(name, func(h *Head, at int) bool {
+		if n, err := h.Create("a", 100_000); n != 100_000 || err != nil {
+			t.Fatalf("byte %d: %d series may be created before the rebuild: %v", at, n, err)
+		}
+		err := h.rebuildKnown(ctx)
+		if err == nil {
+			return false
+		}
+		if !errors.Is(err, model.ErrCorrupt) || !strings.Contains(err.Error(), name) {
+			t.Fatalf("byte %d: %v", at, err)
+		}
+		if n := h.known.Len(); n < 300 {
+			t.Fatalf("byte %d: %d of 301 series are known", at, n)
+		}
+		if n, err := h.Create("a", 100_000); n > 10 || !errors.Is(err, model.ErrTransient) {
+			t.Fatalf("byte %d: %d new series are allowed: %v", at, n, err)
+		}
+		if _, err := h.Active("a", model.Metrics); !errors.Is(err, model.ErrTransient) || !strings.Contains(err.Error(), "lacks") {
+			t.Fatalf("byte %d: which series are active: %v", at, err)
+		}
+		return true
+	})
+	if damaged == 0 {
+		t.Error("no byte damages the keys")
+	}
+	t.Logf("%d bytes damage the keys", damaged)
+}
+
+// TestEndedDespiteDamage: where one part is damaged, the series of others leave that have ended.
+func TestEndedDespiteDamage(t *testing.T) {
+	racetest.SkipSerial(t)
+	ctx := context.Background()
+	r := newRig(t, nil)
+	r.push("a", 0, 5, r.now, 1)
+	r.must(r.head.Flush(ctx))
+	r.push("a", 2, 3, r.now+1, 1) // will be damaged
+	r.must(r.head.Flush(ctx))
+	r.push("a", 0, 1, r.now+1, math.Float64frombits(model.StaleNaN))
+	r.must(r.head.Flush(ctx))
+	name := r.head.group(model.Metrics, local.Data, local.Young)[1].Info.File
+	damaged := r.damage(name, func(h *Head, at int) bool {
+		_, err := r.read("a")
+		r.must(h.rebuildKnown(ctx))
+		if err := h.retireEnded(ctx); err != nil {
+			t.Fatalf("byte %d: %v", at, err)
+		}
+		r.must(h.sweepKnown())
+		r.must(h.sweepKnown())
+		id, _ := h.tenants.find("a")
+		for n := range 5 {
+			if has := h.known.Has(id, model.Metrics, series(n).Key(testSeed, model.Metrics)); has != (n > 0) {
+				t.Fatalf("byte %d: series %d is known: %t", at, n, has)
+			}
+		}
+		return err != nil
+	})
+	if damaged == 0 {
+		t.Error("no byte damages the rows")
+	}
+	t.Logf("%d bytes damage the rows", damaged)
+}
+
+// damage closes the head, and opens it again for one byte of a file after the other, of which one bit is
+// flipped. It returns how many calls of try returned true. A head that does not open is not tried.
+func (r *rig) damage(name string, try func(h *Head, at int) bool) (n int) {
+	r.t.Helper()
+	r.must(r.head.Close())
+	whole := r.mem
+	size := len(readFile(r.t, whole, "/head/"+name))
+	for at := 0; at < size; at += 1 + size/200 {
+		mem := whole.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(1, 1))})
+		flip(r.t, mem, "/head/"+name, at)
+		r.mem, r.o.FS, r.bucket.fs, r.o.Registerer = mem, mem, mem, nil
+		h, err := Open(context.Background(), r.o)
+		if err != nil {
+			continue
+		}
+		if r.head = h; try(h, at) {
+			n++
+		}
+		h.background.stop()
+		h.release()
+	}
+	r.head = nil
+	return n
 }
 
 func readAll(t *testing.T, mem *vfs.MemFS) worldtest.Content {

@@ -143,10 +143,13 @@ func (h *Head) EachActive(of map[string]func(lo uint64)) {
 }
 
 // Active returns what tells whether a series of a tenant is in the known set. While the set is being rebuilt,
-// the error is of class transient.
+// and if not all labels could be read for that, the error is of class transient.
 func (h *Head) Active(tenant string, s model.Signal) (func(model.Key) bool, error) {
-	if !h.knownRebuilt.Load() {
+	switch {
+	case !h.knownRebuilt.Load():
 		return nil, fmt.Errorf("%w: the known set is being rebuilt", model.ErrTransient)
+	case !h.knownComplete.Load():
+		return nil, fmt.Errorf("%w: the known set lacks series whose labels could not be read at the start; the log says why", model.ErrTransient)
 	}
 	id, ok := h.tenants.find(tenant)
 	return func(k model.Key) bool { return ok && h.known.Has(id, s, k) }, nil

@@ -18,12 +18,13 @@ const signals = int(model.Logs) + 1
 // Head is the recent past of one process. It is safe for concurrent use, except that Apply is called by one
 // goroutine.
 type Head struct {
-	o            Options
-	tenants      *tenants
-	known        *known.Set
-	knownRebuilt atomic.Bool // the known set has been rebuilt from the label parts
-	resolving    sync.Pool   // of *resolver
-	adding       struct {    // the memory of Apply
+	o             Options
+	tenants       *tenants
+	known         *known.Set
+	knownRebuilt  atomic.Bool // the known set has been rebuilt from the label parts, as far as they can be read
+	knownComplete atomic.Bool // it has the series of all of them
+	resolving     sync.Pool   // of *resolver
+	adding        struct {    // the memory of Apply
 		lookup known.Lookup
 		keys   []model.Key
 		// reported is when the log was last told that the known set is full.

@@ -22,7 +22,7 @@ const forgetLabelsFrom = 10_000
 // So all labels are written again once a window, at most, besides what new series cost.
 func (h *Head) labelsToMerge(s model.Signal) []*local.Part {
 	in := h.group(s, local.Labels, local.Young)
-	if len(in) > 0 && h.knownRebuilt.Load() && h.labelsMayGo[s].Swap(false) && !h.labelsMustStay() {
+	if len(in) > 0 && h.knownComplete.Load() && h.labelsMayGo[s].Swap(false) && !h.labelsMustStay() {
 		if setsOf(in) > 2*(h.known.Len()+h.merging.rowLabels[s])+forgetLabelsFrom {
 			return in
 		}
@@ -55,7 +55,7 @@ func setsOf(in []*local.Part) (sets int64) {
 func (h *Head) mergeLabels(ctx context.Context, s model.Signal, in []*local.Part) error {
 	var keep keepFunc
 	all, forRows := len(in) == len(h.group(s, local.Labels, local.Young)), int64(0)
-	if h.knownRebuilt.Load() && !h.labelsMustStay() {
+	if h.knownComplete.Load() && !h.labelsMustStay() {
 		if err := h.Flush(ctx); err != nil {
 			return err
 		}

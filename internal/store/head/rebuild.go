@@ -15,7 +15,17 @@ import (
 // rebuildKnown fills the known set from the label parts, while writes go on: what is not in it yet carries
 // its labels once more. The newest part is first: when not all series have room, those that were created last
 // are the most likely ones to be active.
-func (h *Head) rebuildKnown(ctx context.Context) (err error) {
+//
+// The series of a damaged part stay unknown from the damage on: their labels come once more. The error names
+// the part, and the set does not count as complete.
+func (h *Head) rebuildKnown(ctx context.Context) error {
+	err := h.restoreKnown(ctx)
+	h.knownComplete.Store(err == nil)
+	h.knownRebuilt.Store(true)
+	return err
+}
+
+func (h *Head) restoreKnown(ctx context.Context) (err error) {
 	h.mu.Lock()
 	parts := h.pinPartsLocked(func(i *local.Info) bool { return i.Kind == local.Labels })
 	h.mu.Unlock()
@@ -25,13 +35,10 @@ func (h *Head) rebuildKnown(ctx context.Context) (err error) {
 	}
 	err = h.known.Reserve(sets)
 	for _, p := range slices.Backward(parts) {
-		if err == nil {
-			err = p.WrapError(h.addKnown(ctx, p))
+		if err == nil || errors.Is(err, model.ErrCorrupt) {
+			err = errors.Join(err, p.WrapError(h.addKnown(ctx, p)))
 		}
 		p.Unpin()
-	}
-	if err == nil {
-		h.knownRebuilt.Store(true)
 	}
 	return err
 }
