@@ -1,6 +1,7 @@
 package pressure
 
 import (
+	"os"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -26,17 +27,18 @@ func Processors() int {
 // queries. Writes at full speed take as much CPU as without it.
 var Spare = sync.OnceFunc(func() {
 	n := runtime.GOMAXPROCS(0)
-	if more := spare(n, runtime.NumCPU()); more > 0 {
+	if more := spare(n, runtime.NumCPU(), cgroupLimit(os.DirFS("/"))); more > 0 {
 		processors.Store(int64(n))
 		runtime.GOMAXPROCS(n + more)
 	}
 })
 
-// spare returns how many threads more there should be than Go has, on a machine with so many processors.
-// Fewer threads than processors are a limit of the cgroup or of whoever set GOMAXPROCS. The kernel stops all
-// threads of a cgroup that have used its limit up, which more of them do sooner, so there are none more.
-func spare(threads, machine int) int {
-	if threads < machine {
+// spare returns how many threads more there should be than Go has, on a machine with so many processors, of
+// which the cgroup may use limit. Fewer threads than processors are such a limit, or that of whoever set
+// GOMAXPROCS. The kernel stops all threads of a cgroup that have used its limit up, which more of them do
+// sooner, so there are none more.
+func spare(threads, machine int, limit float64) int {
+	if threads < machine || limit < float64(machine) {
 		return 0
 	}
 	return max(2, threads/4)
