@@ -73,6 +73,9 @@ type RollupRequest struct {
 	Step int64
 	// Policies names the rules by which the rollups must be made, unless their rows are gone.
 	Policies string
+	// Crossing asks also for the rollups of the slot that crosses the end of the range: their rows are at the
+	// end of the slot, beyond the range. Points beyond it are not wanted.
+	Crossing bool
 	// Raw asks for the rows wherever they still are.
 	Raw bool
 	// Others asks for rollups of other steps where neither rows nor rollups of Step are left.

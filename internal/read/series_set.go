@@ -115,9 +115,12 @@ func (s *SeriesSet) appendCursor(ctx context.Context, c model.Cursor, dst *model
 
 // Forget gives back the charge for the first n of the rows that AppendRows appended, and does not count
 // them. It is for a caller that asks for more rows than it returns.
-func (s *SeriesSet) Forget(rows *model.Rows, n int) error {
-	bytes := 0
-	for i := range n {
+func (s *SeriesSet) Forget(rows *model.Rows, n int) error { return s.ForgetRows(rows, 0, n) }
+
+// ForgetRows is Forget for the rows from one index up to another, without that one.
+func (s *SeriesSet) ForgetRows(rows *model.Rows, from, to int) error {
+	bytes, n := 0, to-from
+	for i := from; i < to; i++ {
 		if rows.Kind(i) != model.KindFloat {
 			bytes += len(rows.Blob(i))
 		}

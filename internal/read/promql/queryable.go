@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"time"
 
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
@@ -63,19 +62,13 @@ func (u *RollupUse) UnmarshalText(text []byte) error {
 	return nil
 }
 
-const dayNanos = int64(24 * time.Hour)
-
-// rolled lets a request return rollups, of the longest step that fits. Slots lie within days of UTC, and
-// their rows are at their ends: so the range grows to the end of its last day.
+// rolled lets a request return rollups, of the longest step that fits.
 func (q *Queryable) rolled(req *model.Request, fits func(step int64) bool) {
 	if q.Rollups == nil {
 		return
 	}
-	if end := floorDay(req.Range.Max) + dayNanos - 1; end > req.Range.Max && req.Range.Min <= req.Range.Max {
-		req.Range.Max = end
-	}
 	req.Unlabelled = false
-	req.Rollup = &model.RollupRequest{Policies: q.Rollups.ID, Raw: q.late, Others: true}
+	req.Rollup = &model.RollupRequest{Policies: q.Rollups.ID, Crossing: true, Raw: q.late, Others: true}
 	steps := []int64{0}
 	for _, s := range q.Rollups.Steps {
 		if fits != nil && fits(s) {
@@ -95,14 +88,6 @@ func (q *Queryable) rolled(req *model.Request, fits func(step int64) bool) {
 		}
 		return best, err
 	}
-}
-
-func floorDay(t int64) int64 {
-	rest := t % dayNanos
-	if rest < 0 {
-		rest += dayNanos
-	}
-	return t - rest
 }
 
 // Querier returns a querier over [mint, maxt] milliseconds. It opens nothing yet.

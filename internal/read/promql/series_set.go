@@ -137,19 +137,30 @@ func (s *seriesSet) pointsInRange() (p points, some bool, err error) {
 	return p, true, nil
 }
 
-// dropRolled leaves out the rows that stand for slots, and those that were read to see such.
+// dropRolled leaves out the rows that stand for slots, and those beyond the range.
 func (s *seriesSet) dropRolled() error {
 	if slots.Has(&s.scratch) {
+		for i := range s.scratch.Len() {
+			if slots.Is(&s.scratch, i) {
+				if err := s.rows.ForgetRows(&s.scratch, i, i+1); err != nil {
+					return err
+				}
+			}
+		}
 		if _, err := slots.Drop(&s.scratch, 0, s.first, s.last, string(s.rows.Labels().Get(model.NameLabel))); err != nil {
 			return err
 		}
 	}
-	n := s.scratch.Len()
-	for n > 0 && s.scratch.Times[n-1] > rangeOf(s.last, s.last).Max {
+	n, end := s.scratch.Len(), rangeOf(s.last, s.last).Max
+	for n > 0 && s.scratch.Times[n-1] > end {
 		n--
 	}
+	if n == s.scratch.Len() {
+		return nil
+	}
+	err := s.rows.ForgetRows(&s.scratch, n, s.scratch.Len())
 	s.scratch.Truncate(n)
-	return nil
+	return err
 }
 
 // finish unpins what the set holds and returns false. The query may go on computing for long.

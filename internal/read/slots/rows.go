@@ -50,6 +50,12 @@ func Has(rows *model.Rows) bool {
 	return false
 }
 
+// Is reports whether a row stands for a slot.
+func Is(rows *model.Rows, i int) bool {
+	step, _ := slotOf(rows, i)
+	return step > 0
+}
+
 // left is the time for which only rollups are left.
 type left struct {
 	from, to int64

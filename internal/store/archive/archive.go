@@ -112,7 +112,7 @@ func (a *Archive) openAll(ctx context.Context, req *model.Request) ([]*cursor, e
 	g.SetLimit(openAtOnce)
 	for i := range blocks {
 		g.Go(func() (err error) {
-			if opened[i], err = a.open(ctx, &blocks[i], req, l); err != nil {
+			if opened[i], err = a.open(ctx, &blocks[i], requestOf(req, &blocks[i]), l); err != nil {
 				return a.damage.named(&blocks[i], err)
 			}
 			return nil

@@ -72,7 +72,7 @@ func (a *Archive) estimateAll(ctx context.Context, req *model.Request, begin fun
 		g.Go(func() (err error) {
 			b := &blocks[i]
 			req.Cost.Bill.Add(&model.BillItem{Block: b.ID, Most: a.wholeBlock(b)})
-			if opened[i], err = ends.estimate(ctx, b, req, l, begin); err != nil {
+			if opened[i], err = ends.estimate(ctx, b, requestOf(req, b), l, begin); err != nil {
 				return a.damage.named(b, err)
 			}
 			return nil

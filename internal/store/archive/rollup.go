@@ -1,6 +1,10 @@
 package archive
 
 import (
+	"math"
+	"slices"
+	"time"
+
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/store/catalog"
 )
@@ -9,7 +13,8 @@ import (
 // and the rollups whose rows are gone. All are of one view of the catalogue, so no row is missing or there
 // twice.
 func (a *Archive) withRollups(req *model.Request) []catalog.Block {
-	blocks, rollups, deletions := a.o.Catalog.WithRollups(req.Range, req.Signal, req.Tenant)
+	blocks, rollups, deletions := a.o.Catalog.WithRollups(withCrossing(req, int64(24*time.Hour)), req.Signal, req.Tenant)
+	blocks = slices.DeleteFunc(blocks, func(b catalog.Block) bool { return !b.Range.Overlaps(req.Range) })
 	want := req.Rollup
 	found := make([]catalog.Block, 0, len(blocks))
 	instead := make(map[string]int, len(rollups)) // the index of the rollups of a block
@@ -21,6 +26,7 @@ func (a *Archive) withRollups(req *model.Request) []catalog.Block {
 	}
 	for i := range rollups {
 		switch b := &rollups[i]; {
+		case !b.Range.Overlaps(withCrossing(req, b.Resolution)):
 		case b.Alone && (b.Resolution == want.Step || b.Policies != want.Policies || want.Step == 0 || want.Others && !left[b.Base]):
 			found = append(found, *b)
 		case !b.Alone && !want.Raw && b.Resolution == want.Step && b.Policies == want.Policies:
@@ -38,6 +44,33 @@ func (a *Archive) withRollups(req *model.Request) []catalog.Block {
 		}
 	}
 	return found
+}
+
+// withCrossing returns the range of a request for rollups with all of the slot that crosses its end, if that
+// is wanted. Slots of any step divide the days of UTC.
+func withCrossing(req *model.Request, step int64) model.TimeRange {
+	r := req.Range
+	if step <= 0 || !req.Rollup.Crossing || r.Min > r.Max {
+		return r
+	}
+	rest := r.Max % step
+	if rest < 0 {
+		rest += step
+	}
+	if more := step - 1 - rest; r.Max <= math.MaxInt64-more {
+		r.Max += more
+	}
+	return r
+}
+
+// requestOf returns the request of one of the blocks of a request.
+func requestOf(req *model.Request, b *catalog.Block) *model.Request {
+	if req.Rollup == nil || !req.Rollup.Crossing || b.Resolution == 0 {
+		return req
+	}
+	one := *req
+	one.Range = withCrossing(req, b.Resolution)
+	return &one
 }
 
 // sharingDays says of each block whether any other may have rows of its series and days. Neither has all rows
