@@ -228,6 +228,7 @@ func (c *call) begin(ctx context.Context, r *http.Request) error {
 		sources = append(sources, s)
 	}
 	c.req.Quota, c.req.Cost = c.h.o.Quota(c.of.Tenant), new(model.Cost)
+	c.req.Quota.MaxSeries = c.of.MaxSeries
 	c.querier = read.New(read.Options{Sources: sources, Horizon: c.h.o.Horizon})
 	return nil
 }

@@ -90,6 +90,48 @@ func someRows(t *testing.T, series int) *setup {
 	return s
 }
 
+// TestTooManySeries: a holder refuses a request for more series than the query may select, before it sends
+// any, unless the query counts fewer than those that the holder selects.
+func TestTooManySeries(t *testing.T) {
+	s := someRows(t, 100)
+	for _, p := range s.parts {
+		if err := p.head.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	own := model.Matcher{Name: "i", Op: model.MatchRegexp, Match: func(v string) bool { return v == "7" }}
+	for _, c := range []struct {
+		name    string
+		most    int64
+		refused bool
+		change  func(*model.Request)
+	}{
+		{name: "more than allowed", most: 10, refused: true},
+		{name: "as many as allowed", most: 100},
+		{name: "no limit"},
+		{name: "labels", most: 10, change: func(r *model.Request) { r.LabelsOnly = true }},
+		{name: "a matcher of the query process", most: 10, change: func(r *model.Request) { r.Matchers = []model.Matcher{own} }},
+		{name: "hidden rows", most: 10, change: func(r *model.Request) { r.Horizon = &model.Horizon{Latest: now} }},
+		{name: "logs", most: 10, change: func(r *model.Request) { r.Signal = model.Logs }},
+	} {
+		req := &model.Request{Tenant: "a", Signal: model.Metrics, Range: model.Always(), Quota: &model.Quota{MaxSeries: c.most}, Cost: new(model.Cost)}
+		if c.change != nil {
+			c.change(req)
+		}
+		cursors, err := s.far.Select(t.Context(), req)
+		for _, x := range cursors {
+			for x.Next(t.Context()) {
+			}
+			err = errors.Join(err, x.Err(), x.Close())
+		}
+		if refused := errors.Is(err, model.ErrLimit) && strings.Contains(err.Error(), "query.max-series"); refused != c.refused || err != nil && !refused {
+			t.Errorf("%s: %v", c.name, err)
+		} else if refused && len(cursors) > 0 {
+			t.Errorf("%s: refused in the middle of %d answers", c.name, len(cursors))
+		}
+	}
+}
+
 // TestCut cuts the connections after any number of bytes. A query then returns all rows, or an error of class
 // transient that names the peer.
 func TestCut(t *testing.T) {

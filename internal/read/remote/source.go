@@ -156,6 +156,10 @@ func satisfies(l model.Labels, own []model.Matcher) bool {
 // Select returns a cursor for each holder that is asked.
 func (s *Source) Select(ctx context.Context, req *model.Request) ([]model.Cursor, error) {
 	of, own := request(req)
+	// The query counts no series that do not satisfy its own matchers, and none of a list that ends early.
+	if req.Quota != nil && req.Signal == model.Metrics && !req.LabelsOnly && len(own) == 0 && req.Horizon == nil {
+		of.MaxSeries = req.Quota.MaxSeries
+	}
 	streams, err := s.open(ctx, wire.PathSelect, of, req)
 	if err != nil {
 		return nil, err

@@ -116,6 +116,8 @@ type Request struct {
 	Cells      *model.TextCells `json:"cells,omitempty"`
 	// Deletions are the terms of deletions, as commit records have them.
 	Deletions []json.RawMessage `json:"deletions,omitempty"`
+	// MaxSeries is the most series that the query may select; 0: no limit. A holder may ignore it.
+	MaxSeries int64 `json:"max_series,omitempty"`
 }
 
 // Literal is a [model.TextLiteral] on the wire.
