@@ -24,6 +24,7 @@ import (
 	"github.com/shaledb/shale/internal/cache/ssd"
 	"github.com/shaledb/shale/internal/journal/local"
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/pressure"
 	"github.com/shaledb/shale/internal/read"
 	"github.com/shaledb/shale/internal/read/asked"
 	"github.com/shaledb/shale/internal/read/graphite/policy"
@@ -230,7 +231,7 @@ func OpenEngine(ctx context.Context, o EngineOptions) (_ *Engine, err error) {
 	e.runUsage()
 	e.compactor, err = compact.New(compact.Options{
 		Catalog: e.catalog, Bucket: o.Bucket, FS: o.FS, Dir: o.FS.PathJoin(o.DataDir, "compact"), Seed: seed,
-		Retention: e.rules, Rollups: e.rollups, Plain: o.Plain, MemoryBytes: split.compaction, Limits: o.Compact, Room: e.roomToMerge, Fresh: e.fresh,
+		Retention: e.rules, Rollups: e.rollups, Plain: o.Plain, Workers: pressure.Processors(), MemoryBytes: split.compaction, Limits: o.Compact, Room: e.roomToMerge, Fresh: e.fresh,
 		Garbage: catalog.CollectOptions{Grace: o.QueryTimeout + time.Minute, Holds: e.holdsRowsOf},
 		Now:     o.Now, Registerer: o.Registerer, Logger: o.Logger,
 	})
@@ -349,7 +350,7 @@ func (e *Engine) seed(ctx context.Context) (model.KeySeed, error) {
 func (e *Engine) headOptions(seed model.KeySeed, split budget) head.Options {
 	return head.Options{
 		FS: e.o.FS, Dir: e.o.FS.PathJoin(e.o.DataDir, "head"), Seed: seed, Node: e.o.Node,
-		KnownBytes: split.known, RowBytes: split.rows, LabelBytes: split.labels, Plain: e.o.Plain,
+		KnownBytes: split.known, RowBytes: split.rows, LabelBytes: split.labels, Plain: e.o.Plain, Workers: pressure.Processors(),
 		Limits: e.o.Head, TenantLimits: e.o.Tenants.head, Windows: e.o.Windows, FlushEvery: e.o.FlushEvery, MaxFuture: e.o.Write.MaxFuture,
 		Truncate: func(covered uint64) error {
 			if !e.started.Load() {

@@ -107,7 +107,7 @@ func lokiOptions(c config.Config, e *Engine, k *patterns.Keeper, shared api.Opti
 		watch = e.path
 	}
 	o := loki.Options{
-		Engine:    logql.New(logql.Options{Read: e.Querier(), Watch: watch, Further: following.Of(e.unshipped, further), Patterns: k, Results: e.Results(), Registerer: registry}),
+		Engine:    logql.New(logql.Options{Read: e.Querier(), Workers: pressure.Processors(), Watch: watch, Further: following.Of(e.unshipped, further), Patterns: k, Results: e.Results(), Registerer: registry}),
 		Options:   shared,
 		Retention: e.linesKept,
 	}

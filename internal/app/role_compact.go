@@ -8,6 +8,7 @@ import (
 	"github.com/shaledb/shale/internal/api"
 	"github.com/shaledb/shale/internal/config"
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/pressure"
 	"github.com/shaledb/shale/internal/store/catalog"
 	"github.com/shaledb/shale/internal/store/compact"
 	"github.com/shaledb/shale/internal/store/retention"
@@ -46,7 +47,7 @@ func openCompact(ctx context.Context, n *node) (role, error) {
 	r := &compactRole{}
 	r.compactor, err = compact.New(compact.Options{
 		Catalog: cat, Bucket: n.bucket, FS: n.fs, Dir: n.fs.PathJoin(n.dataDir, "compact"), Seed: n.seed,
-		Retention: current, Rollups: func() *compact.Rollups { return rollupsBy(policies, summaries(c)) }, MemoryBytes: memoryOf(c).compaction, Limits: c.Compact, Plain: plain(c),
+		Retention: current, Rollups: func() *compact.Rollups { return rollupsBy(policies, summaries(c)) }, MemoryBytes: memoryOf(c).compaction, Limits: c.Compact, Plain: plain(c), Workers: pressure.Processors(),
 		Room:       func(bytes int64) (func(), error) { return n.disk.Reserve(2 * bytes) },
 		Garbage:    catalog.CollectOptions{Grace: c.Query.Timeout + time.Minute, Holds: heldElsewhere(cat, n.givenUp())},
 		Registerer: n.registry, Logger: n.log,

@@ -15,6 +15,7 @@ import (
 	"github.com/shaledb/shale/internal/config"
 	"github.com/shaledb/shale/internal/ingest"
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/pressure"
 	"github.com/shaledb/shale/internal/read/remote/wire"
 	"github.com/shaledb/shale/internal/store/catalog"
 	"github.com/shaledb/shale/internal/store/head"
@@ -139,7 +140,7 @@ func (r *ingestRole) options(split budget) func(*topics.Epoch, int32, int) inges
 				FS: n.fs, Dir: n.fs.PathJoin(n.dataDir, ingestFolder, headFolderOf(epoch.Number, partition)), Seed: n.seed,
 				KnownBytes: split.known / partitions, RowBytes: split.rows / partitions, LabelBytes: split.labels / partitions,
 				Limits: c.Head, Windows: c.Windows, MaxFuture: c.Write.MaxFuture, Linger: c.Query.Timeout + linger,
-				Space: n.disk, BucketApart: apart, WindowBytes: n.disk.Part((1 << 30) / partitions),
+				Space: n.disk, BucketApart: apart, WindowBytes: n.disk.Part((1 << 30) / partitions), Workers: pressure.Processors(),
 				Deleter: deletions.Shipper{Bucket: n.bucket, Catalog: r.catalog}, Filters: lineFilter,
 				Registerer: n.registry, Logger: n.log.With("topic", epoch.Topic, "partition", partition),
 			},

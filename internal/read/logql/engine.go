@@ -14,7 +14,7 @@ import (
 // Options build an Engine.
 type Options struct {
 	Read *read.Querier
-	// Workers is how many goroutines a query begins with; 0: as many as there are processors.
+	// Workers is how many goroutines a query begins with; 0: as many as Go has threads.
 	Workers int
 	// Watch tells of lines that become durable; without it there is no Tail.
 	Watch Watcher

@@ -2,7 +2,6 @@ package logql
 
 import (
 	"context"
-	"runtime"
 	"sync"
 	"sync/atomic"
 
@@ -64,7 +63,7 @@ func (e *Engine) volumes(ctx context.Context, s *Selection, cells *model.TextCel
 		}
 		defer set.Close()
 		w := &volumeWalk{set: set}
-		for range runtime.GOMAXPROCS(0) {
+		for range e.workers {
 			c := newVolumeCount(req, set.Range(), cuts)
 			defer c.release()
 			w.counts = append(w.counts, c)

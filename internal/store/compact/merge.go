@@ -158,7 +158,7 @@ const maskWindow = 2 * time.Hour
 // writerOptions describes a block of a cell. The same inputs give the same bytes.
 func (m *merge) writerOptions(c *cell) part.WriterOptions {
 	o := part.WriterOptions{
-		Seed: m.c.o.Seed, Signal: m.job.inputs[0].Signal, Level: part.Dense, Labels: true, Created: m.created, Plain: m.c.o.Plain,
+		Seed: m.c.o.Seed, Signal: m.job.inputs[0].Signal, Level: part.Dense, Labels: true, Created: m.created, Plain: m.c.o.Plain, Workers: m.c.o.Workers,
 	}
 	for _, s := range m.sources {
 		o.Sources = append(o.Sources, part.Source(s))

@@ -72,6 +72,9 @@ type Options struct {
 	// Plain writes nothing that programs of before trees of names and rollups refuse. Rows wait for rollups
 	// until a process makes them.
 	Plain bool
+	// Workers is how many goroutines code the lines of a block at one time at most; 0: as many as Go has
+	// threads.
+	Workers int
 
 	// Interval is the pause between runs (5 min).
 	Interval time.Duration

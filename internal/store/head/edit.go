@@ -132,7 +132,7 @@ func (h *Head) nextFile(suffix string) string {
 
 func (h *Head) writerOptions(s model.Signal, seqLo, seqHi uint64) part.WriterOptions {
 	return part.WriterOptions{
-		Seed: h.o.Seed, Signal: s, Node: h.o.Node, Epoch: h.epoch, SeqLo: seqLo, SeqHi: seqHi, Created: h.o.Now(), Plain: h.o.Plain,
+		Seed: h.o.Seed, Signal: s, Node: h.o.Node, Epoch: h.epoch, SeqLo: seqLo, SeqHi: seqHi, Created: h.o.Now(), Plain: h.o.Plain, Workers: h.o.Workers,
 	}
 }
 

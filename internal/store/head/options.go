@@ -37,6 +37,8 @@ type Options struct {
 
 	// Plain makes blocks that programs of before trees of names read.
 	Plain bool
+	// Workers is how many goroutines code the lines of a part at one time at most; 0: as many as Go has threads.
+	Workers int
 
 	// FlushEvery is the age at which buffered rows go to a part (10 s).
 	FlushEvery time.Duration

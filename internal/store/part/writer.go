@@ -43,6 +43,9 @@ type WriterOptions struct {
 	Created int64
 	// Plain leaves trees of names out, so that programs read the part that do not know them.
 	Plain bool
+	// Workers is how many goroutines code lines at one time at most; 0: as many as Go has threads. The bytes do
+	// not depend on it.
+	Workers int
 }
 
 // Writer writes one part, series after series. Its memory is a page of each section, a few units of text and
@@ -95,6 +98,7 @@ func newWriter(w io.Writer, o WriterOptions, z file.Sizes) *Writer {
 	for i := range families {
 		p.listen(families[i].writer(p))
 	}
+	p.text.Workers = o.Workers
 	return p
 }
 

@@ -91,6 +91,15 @@ func (x *Writer) nextUnit() (*codedUnit, error) {
 	return x.units[x.waiting-1], nil
 }
 
+// coders returns how many goroutines code a number of units.
+func (x *Writer) coders(units int) int {
+	workers := x.Workers
+	if workers <= 0 {
+		workers = runtime.GOMAXPROCS(0)
+	}
+	return min(units, workers)
+}
+
 // codeUnits codes the units that wait, and writes them in their order.
 func (x *Writer) codeUnits() error {
 	units := x.units[:x.waiting]
@@ -102,7 +111,7 @@ func (x *Writer) codeUnits() error {
 		}
 	}
 	var others sync.WaitGroup
-	for range min(len(units), runtime.GOMAXPROCS(0)) - 1 {
+	for range x.coders(len(units)) - 1 {
 		others.Go(work)
 	}
 	work()

@@ -15,6 +15,8 @@ var Section = &file.Section{Number: 5, Kind: file.RowKind, Family: byte(model.Te
 // shares one with its neighbours.
 type Writer struct {
 	w *file.Writer
+	// Workers is how many units are coded at one time at most; 0: as many as Go has threads.
+	Workers int
 	// units are coded side by side; the first of them are waiting for it.
 	units   []*codedUnit
 	waiting int
