@@ -202,9 +202,7 @@ func (w *Watch) Check(ctx context.Context, accounts []Account, r model.TimeRange
 	for _, a := range accounts {
 		l := w.askLocked(a, from)
 		old := now-l.at >= w.every
-		if old || from < l.from {
-			w.startLocked(a, l)
-		}
+		w.startLocked(a, l) // also a little before the last count is too old
 		hopeless = hopeless || from < l.from || l.to == 0 || old && l.running == nil
 		if old && l.running != nil {
 			running = append(running, l.running)
@@ -280,34 +278,44 @@ func (w *Watch) startLocked(a Account, l *Ledger) {
 	from := max(min(l.asked, l.before), to-maxWindows)
 	sums := now-l.summedAt >= int64(SumEvery) && now >= l.noSums
 	w.counts.Go(func() {
-		ctx, cancel := context.WithTimeout(w.ctx, w.Limit)
-		defer cancel()
-		var found []counted
-		err := w.turn(ctx)
-		if err == nil {
-			defer func() { <-w.turns }()
-			found = make([]counted, max(0, to-from))
-			each := func(at, lines int64, sum float64) {
-				if at >= from && at < to {
-					found[at-from] = counted{lines: lines, sum: sum}
-				}
-			}
-			err = model.Caught(func() error {
-				return w.Count(ctx, a, model.TimeRange{Min: from * Window, Max: to*Window - 1}, sums, each)
-			})
+		found, err := w.countWindows(a, from, to, sums)
+		if err != nil && sums && w.leavesSums(l, now, err) {
+			w.Counted(outcomeOf(err))
+			now, sums = w.elapsed(), false // what is kept is not to wait for the next turn
+			found, err = w.countWindows(a, from, to, sums)
 		}
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if err == nil {
 			w.takeLocked(a, l, now, from, found, sums)
 		} else {
-			w.failedLocked(l, now, sums, err)
+			w.failedLocked(l, now, err)
 		}
 		w.Counted(outcomeOf(err))
 		close(l.running)
 		l.running = nil
 		w.dropLocked(w.elapsed())
 	})
+}
+
+// countWindows counts some windows, in time.
+func (w *Watch) countWindows(a Account, from, to int64, sums bool) ([]counted, error) {
+	ctx, cancel := context.WithTimeout(w.ctx, w.Limit)
+	defer cancel()
+	if err := w.turn(ctx); err != nil {
+		return nil, err
+	}
+	defer func() { <-w.turns }()
+	found := make([]counted, max(0, to-from))
+	each := func(at, lines int64, sum float64) {
+		if at >= from && at < to {
+			found[at-from] = counted{lines: lines, sum: sum}
+		}
+	}
+	err := model.Caught(func() error {
+		return w.Count(ctx, a, model.TimeRange{Min: from * Window, Max: to*Window - 1}, sums, each)
+	})
+	return found, err
 }
 
 // errNoTurn says that as many other counts were running all the time.
@@ -333,15 +341,28 @@ func outcomeOf(err error) string {
 	return "error"
 }
 
-// failedLocked says when it may be tried again, and with less if that may help.
-func (w *Watch) failedLocked(l *Ledger, began int64, sums bool, err error) {
-	now := w.elapsed()
+// isLate reports whether a count that began at a time has failed since it took too long.
+func (w *Watch) isLate(began int64, err error) bool {
 	// The server may give up a little earlier than the client, and says so in words of its own.
-	late := err != errNoTurn && (errors.Is(err, context.DeadlineExceeded) || now-began >= int64(w.Limit/2))
+	return err != errNoTurn && (errors.Is(err, context.DeadlineExceeded) || w.elapsed()-began >= int64(w.Limit/2))
+}
+
+// leavesSums reports whether a count with sums has failed because of them. They are left out for a while then.
+func (w *Watch) leavesSums(l *Ledger, began int64, err error) bool {
+	if w.ctx.Err() != nil || !w.isLate(began, err) && !errors.Is(err, model.ErrInvalid) {
+		return false
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	l.noSums = w.elapsed() + int64(sumPause)
+	return true
+}
+
+// failedLocked says when it may be tried again, and with less if that may help.
+func (w *Watch) failedLocked(l *Ledger, began int64, err error) {
+	now := w.elapsed()
 	switch {
-	case sums && (late || errors.Is(err, model.ErrInvalid)):
-		l.noSums = now + int64(sumPause)
-	case late || l.pause > 0:
+	case w.isLate(began, err) || l.pause > 0:
 		// The next count is of what is asked for then.
 		l.asked, l.before = math.MaxInt64, math.MaxInt64
 		fallthrough
@@ -385,8 +406,10 @@ func (w *Watch) takeLocked(a Account, l *Ledger, began, from int64, found []coun
 	if from < l.from || from > l.from || len(found) != len(l.windows) {
 		l.windows = nil // the old ones are not kept alive
 	}
-	// At most half of the time is spent counting.
-	l.from, l.to, l.windows, l.at, l.pause, l.next = from, end, found, began, 0, max(began+w.every, 2*w.elapsed()-began)
+	// The next count ends before this one is too old, if somebody asks in time. At most half of the time is
+	// spent counting.
+	took := w.elapsed() - began
+	l.from, l.to, l.windows, l.at, l.pause, l.next = from, end, found, began, 0, began+max(w.every-max(w.every/4, 2*took), 2*took)
 	if sums {
 		l.summedAt = began
 	}
