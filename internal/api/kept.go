@@ -23,6 +23,8 @@ type Kept struct {
 	// Refuse reports whether the response to a request must not be kept for another reason; nil: none is
 	// refused.
 	Refuse func(*Request) bool
+	// MayLag says that a response may be kept for a moment although another server may get lines meanwhile.
+	MayLag bool
 	// Align changes the parameters of a request, so that requests for nearly the same times become equal. It
 	// is called whether responses are kept or not; nil: none is changed.
 	Align func(url.Values)

@@ -85,7 +85,7 @@ type call struct {
 func (p *Pipeline) newCall(d *Dialect, e *Endpoint, w http.ResponseWriter, hr *http.Request) *call {
 	l := &p.o.Limits
 	r := &Request{
-		Request: hr, W: w, Cost: new(model.Cost), Began: time.Now(),
+		Request: hr, W: w, Cost: &model.Cost{MayLag: e.Kept != nil && e.Kept.MayLag}, Began: time.Now(),
 		Quota: &model.Quota{MaxSeries: l.MaxSeries, MaxSamples: l.MaxSamples, MaxBytes: l.MaxBytes, MaxRange: l.MaxRange, Pool: p.o.Pool},
 	}
 	c := &call{Pipeline: p, d: d, e: e, r: r, timeout: l.Timeout, client: hr.Context(), body: &model.Quota{MaxBytes: l.MaxBytes, Pool: p.o.Forms}}
@@ -151,7 +151,7 @@ func (c *call) mayRepeat(err error) bool {
 // startAgain drops what an attempt has left. The cost is that of the attempt that succeeds.
 func (c *call) startAgain() {
 	c.out.Buf = c.out.Buf[:0]
-	c.r.Cost = &model.Cost{Spend: c.r.Cost.Spend, Fresh: c.r.Cost.Fresh}
+	c.r.Cost = &model.Cost{Spend: c.r.Cost.Spend, Fresh: c.r.Cost.Fresh, MayLag: c.r.Cost.MayLag}
 	if c.out.cost != nil {
 		c.out.cost = c.r.Cost
 	}

@@ -40,6 +40,7 @@ type victoriaServer struct {
 	rows   []victoriaRow
 	faults int // percent of responses
 	faulty int
+	asked  int // requests of queries
 	counts int
 	proofs int // searches for copies
 	partly int // counts that looked for copies in a part of their range
@@ -56,8 +57,10 @@ func (s *victoriaServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	body := s.answer(r)
-	if strings.Contains(r.FormValue("query"), "(_time:5m)") {
+	if q := r.FormValue("query"); strings.Contains(q, "(_time:5m)") {
 		s.counts++
+	} else if !strings.Contains(q, "(_stream_id") {
+		s.asked++
 	}
 	if s.random.IntN(100) >= s.faults {
 		io.WriteString(w, body)
@@ -355,4 +358,70 @@ func (w *victoriaWorld) counter(name string) (n float64) {
 		}
 	}
 	return n
+}
+
+// TestVictoriaLogsMetadataKept: what lists or sums up lines is asked for once in the time that a count holds,
+// also where the range ends now, and before anything was counted. Later it has the lines that came meanwhile.
+func TestVictoriaLogsMetadataKept(t *testing.T) {
+	for _, path := range []string{
+		"labels", "label/app/values", "series", "index/stats", "index/volume", "index/volume_range", "detected_labels", "detected_fields", "detected_field/v/values",
+	} {
+		for _, width := range []time.Duration{time.Hour, 24 * time.Hour, 7 * 24 * time.Hour} {
+			t.Run(fmt.Sprint(path, " ", width), func(t *testing.T) {
+				w := newVictoriaWorld(t, 1)
+				now := w.now.Load()
+				add := func(n int) {
+					w.server.mu.Lock()
+					defer w.server.mu.Unlock()
+					for i := range n {
+						w.server.rows = append(w.server.rows, victoriaRow{
+							account: "1:0", tag: "a", stream: fmt.Sprintf(`{app="web%d"}`, len(w.server.rows)), text: fmt.Sprintf("v=%d", len(w.server.rows)), time: now - int64(i+1)*int64(time.Second),
+						})
+					}
+				}
+				ask := func() (body string, asked int) {
+					t.Helper()
+					w.server.mu.Lock()
+					before := w.server.asked
+					w.server.mu.Unlock()
+					r := httptest.NewRequest(http.MethodGet, "/loki/api/v1/"+path+"?"+url.Values{
+						"query": {`{app=~".+"}`}, "match[]": {`{app=~".+"}`}, "start": {fmt.Sprint(now - int64(width))}, "end": {fmt.Sprint(now)},
+					}.Encode(), nil)
+					r.Header.Set("X-Scope-OrgID", "a")
+					got := httptest.NewRecorder()
+					if w.ServeHTTP(got, r); got.Code != http.StatusOK {
+						t.Fatal(got.Code, got.Body)
+					}
+					w.server.mu.Lock()
+					defer w.server.mu.Unlock()
+					body, _, _ = strings.Cut(got.Body.String(), `"stats"`) // which has times
+					return body, w.server.asked - before
+				}
+				add(3)
+				first, asked := ask()
+				if asked == 0 {
+					t.Fatal("nothing was asked for")
+				}
+				// The first count, which runs in the background, makes all lines new.
+				for range 3 {
+					time.Sleep(10 * time.Millisecond)
+					ask()
+				}
+				w.now.Add(int64(time.Second))
+				add(3)
+				for range 5 {
+					if body, asked := ask(); asked != 0 || body != first {
+						t.Fatalf("%d requests; has %s\nwant %s", asked, body, first)
+					}
+				}
+				w.now.Add(int64(10 * time.Second))
+				if path == "labels" || path == "detected_labels" { // of one label
+					return
+				}
+				if body, _ := ask(); body == first {
+					t.Errorf("lines that came are missing: %s", body)
+				}
+			})
+		}
+	}
 }

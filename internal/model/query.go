@@ -152,6 +152,9 @@ type Cost struct {
 
 	// Fresh says that nothing may be taken from results of earlier queries.
 	Fresh bool
+	// MayLag says that the response may be kept for a moment although lines come meanwhile that another server
+	// has: it lists or sums up what is there.
+	MayLag bool
 
 	id atomic.Uint64 // see QueryID
 

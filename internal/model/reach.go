@@ -12,6 +12,8 @@ type Reach struct {
 	signals [Logs + 1]Reached
 	bounded bool // until is set
 	until   int64
+	dated   bool // since is set
+	since   int64
 
 	further      bool // furtherRange is set
 	furtherRange TimeRange
@@ -54,6 +56,19 @@ func (r *Reach) Bound(until int64) {
 	}
 }
 
+// Lasts says that the response holds from now on for a time, by a clock in Unix nanoseconds. It does not hold
+// longer if the clock is set back.
+func (r *Reach) Lasts(now, time int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if until := now + time; !r.bounded || until < r.until {
+		r.bounded, r.until = true, until
+	}
+	if !r.dated || now > r.since {
+		r.dated, r.since = true, now
+	}
+}
+
 // AddFurther says that rows of a range were looked at that another server has. Changes of them are noted only
 // when somebody looks for them.
 func (r *Reach) AddFurther(t TimeRange) {
@@ -89,9 +104,19 @@ func (r *Reach) Until() int64 {
 	return r.until
 }
 
+// Since returns the time before which the response does not hold, by a clock that was set back.
+func (r *Reach) Since() int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.dated {
+		return math.MinInt64
+	}
+	return r.since
+}
+
 // Clone returns a copy.
 func (r *Reach) Clone() *Reach {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return &Reach{signals: r.signals, bounded: r.bounded, until: r.until, further: r.further, furtherRange: r.furtherRange}
+	return &Reach{signals: r.signals, bounded: r.bounded, until: r.until, dated: r.dated, since: r.since, further: r.further, furtherRange: r.furtherRange}
 }

@@ -68,7 +68,7 @@ func (h *Handler) endpoints() []api.Endpoint {
 		{Pattern: current + "labels", Name: "labels", Needs: bounded, Serve: h.labelNames, Kept: keptLabels},
 		{Pattern: current + "label", Name: "labels", Needs: bounded, Serve: h.labelNames, Kept: keptLabels},
 		{Pattern: current + "label/{name}/values", Name: "label_values", Needs: bounded, Serve: h.labelValues, Kept: keptLabels},
-		{Pattern: current + "series", Name: "series", Needs: bounded, Serve: h.series, Explained: emptyList, Kept: keptRange},
+		{Pattern: current + "series", Name: "series", Needs: bounded, Serve: h.series, Explained: emptyList, Kept: keptSeries},
 		{Pattern: current + "index/stats", Name: "index_stats", Needs: bounded, Serve: h.indexStats, Kept: keptSummary},
 		{Pattern: current + "index/volume", Name: "index_volume", Needs: bounded, Serve: h.volume, Explained: emptyVector, Kept: keptSummary},
 		{Pattern: current + "index/volume_range", Name: "index_volume_range", Needs: bounded, Serve: h.volumeRange, Explained: emptyMatrix, Kept: keptSummary},

@@ -16,8 +16,9 @@ var (
 	keptInstant = &api.Kept{Times: []string{"time"}, Headers: varies, Refuse: isMoving}
 	keptRange   = &api.Kept{Times: []string{"start", "end"}, Headers: varies, Refuse: isMoving}
 	// keptSummary is for what is said of the lines of a range, which is the same for every client.
-	keptSummary = &api.Kept{Times: []string{"start", "end"}, Headers: varies, Refuse: asksForNow}
-	keptLabels  = &api.Kept{Times: []string{"start", "end"}, Headers: varies, Align: alignTimes}
+	keptSummary = &api.Kept{Times: []string{"start", "end"}, Headers: varies, Refuse: asksForNow, MayLag: true}
+	keptSeries  = &api.Kept{Times: []string{"start", "end"}, Headers: varies, Refuse: isMoving, MayLag: true}
+	keptLabels  = &api.Kept{Times: []string{"start", "end"}, Headers: varies, Align: alignTimes, MayLag: true}
 )
 
 // isMoving reports whether the response to a query may depend on more than the data: Grafana's Logs Drilldown

@@ -121,8 +121,13 @@ func (s *Source) account(req *model.Request) (access, bool) {
 		req.Cost.Reach.AddFurther(req.Range)
 		return a, true
 	}
-	// Nothing will tell when a line arrives there, so that a response holds for this moment only.
-	req.Cost.Reach.Bound(noTime)
+	// Nothing will tell when a line arrives there, so that a response holds for this moment only, or for as long
+	// as a count does if it may lag.
+	if req.Cost.MayLag && s.settings.CheckEvery > 0 {
+		req.Cost.Reach.Lasts(s.watch.Now(), int64(s.settings.CheckEvery))
+	} else {
+		req.Cost.Reach.Bound(noTime)
+	}
 	return a, true
 }
 

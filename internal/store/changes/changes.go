@@ -107,7 +107,7 @@ func Causes() []Cause { return []Cause{Expired, Whole, Lists, Rows, Unknown} }
 
 // Changed says why a response to some tenants, begun when the clock was at, may be another one now.
 func (l *Log) Changed(at uint64, tenants []string, r *model.Reach) Cause {
-	if l.now() > r.Until() {
+	if now := l.now(); now > r.Until() || now < r.Since() {
 		return Expired
 	}
 	if l.clock.Load() == at {
