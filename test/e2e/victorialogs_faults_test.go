@@ -33,7 +33,12 @@ type victoriaFaults struct {
 	want    []string
 }
 
-const faultyRequests = 4 // victorialogs.max-requests
+const (
+	faultyRequests = 4 // victorialogs.max-requests
+	faultyQueries  = 8 // query.max-concurrent
+	// floodClients are more than may run or wait: three quarters of 16 places for each query that may run.
+	floodClients = faultyQueries + 16*faultyQueries
+)
 
 func newVictoriaFaults(t *testing.T) *victoriaFaults {
 	f := &victoriaFaults{victoria: newVictoriaAlone(t)}
@@ -42,11 +47,14 @@ func newVictoriaFaults(t *testing.T) *victoriaFaults {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { f.proxy.Close() })
-	f.startShale(f.proxy.URL, "anonymous=0,flood=0,b=1", "--victorialogs.max-requests", fmt.Sprint(faultyRequests))
+	f.startShale(f.proxy.URL, "anonymous=0,flood=0,b=1", "--victorialogs.max-requests", fmt.Sprint(faultyRequests), "--query.max-concurrent", fmt.Sprint(faultyQueries),
+		"--memory", fmt.Sprint(memoryBudget))
 	f.pushFaulty()
+	f.pushLong()
 	f.queries = []url.Values{
 		{"query": {`sum by (app) (count_over_time({env="prod"}[1m]))`}, "step": {"60"}},
 		{"query": {`{env="prod"} |= "of 3"`}, "limit": {"1000"}},
+		{"query": {`{env="long"} |= "x"`}, "limit": {"5000"}},
 	}
 	f.want = make([]string, len(f.queries))
 	for _, q := range f.queries {
@@ -55,7 +63,7 @@ func newVictoriaFaults(t *testing.T) *victoriaFaults {
 	}
 	f.becomes("all lines", "400 57", func() string {
 		n := f.instant("", `sum(count_over_time({env="prod"}[10m]))`, 500)
-		for i := range f.queries {
+		for i := range longQuery {
 			f.want[i], _ = f.fetch("", i, true)
 		}
 		return fmt.Sprintf("%s %d", n[strings.LastIndex(n, " ")+1:], strings.Count(f.want[1], "line "))
@@ -73,6 +81,20 @@ func (v *victoria) pushFaulty() {
 	}
 	v.push("0", streams)
 	v.push("1", []victoriaStream{{labels: map[string]string{"app": "other", "env": "prod"}, lines: []victoriaLine{{at: 1, text: "a line of another tenant"}}}})
+}
+
+// longQuery is the query of long lines, which only the flood sends.
+const longQuery = 2
+
+// pushLong stores 5 MB of lines for the flood.
+func (v *victoria) pushLong() {
+	for part := range 5 {
+		s := victoriaStream{labels: map[string]string{"app": "long", "env": "long"}}
+		for i := range 1000 {
+			s.lines = append(s.lines, victoriaLine{at: part * 100, text: fmt.Sprintf("%d %d %s", part, i, strings.Repeat("x ", 500))})
+		}
+		v.push("0", []victoriaStream{s})
+	}
 }
 
 // fetch sends a query, for which nothing is to be kept if it is fresh.
@@ -106,7 +128,7 @@ func (f *victoriaFaults) fetch(tenant string, i int, fresh bool) (string, int) {
 // right demands that all queries have their results, with what is kept and without.
 func (f *victoriaFaults) right(what string) {
 	f.t.Helper()
-	for i := range f.queries {
+	for i := range longQuery {
 		for _, fresh := range []bool{false, true} {
 			if got, status := f.fetch("", i, fresh); status != http.StatusOK || got != f.want[i] {
 				f.t.Errorf("%s: status %d: %.500s\nwant %.500s", what, status, got, f.want[i])
@@ -120,7 +142,7 @@ func (f *victoriaFaults) right(what string) {
 func (f *victoriaFaults) failing(what, reason string, times int) (failed int) {
 	f.t.Helper()
 	for range times {
-		for i := range f.queries {
+		for i := range longQuery {
 			got, status := f.fetch("", i, true)
 			switch {
 			case status == http.StatusOK && got == f.want[i]:
@@ -148,15 +170,23 @@ func TestVictoriaLogsFaults(t *testing.T) {
 	f.right("slow")
 
 	f.proxy.Inject(faultproxy.Faults{Delay: 20 * time.Millisecond})
-	f.flood()
+	if f.flood(func() {
+		for range 4 {
+			f.right("beside a tenant that floods")
+		}
+	}) == 0 {
+		t.Error("no request of the tenant that floods was refused")
+	}
 	if got, _ := f.fetch("b", 1, false); strings.Contains(got, "line ") {
 		t.Errorf("another tenant gets %s", got)
 	}
 
 	f.proxy.Inject(faultproxy.Faults{Truncated: 1, PostsRead: true})
-	if f.failing("truncated", "VictoriaLogs", 1) == 0 {
-		t.Error("no response was cut short")
-	}
+	f.flood(func() {
+		if f.failing("truncated", "VictoriaLogs", 1) == 0 {
+			t.Error("no response was cut short")
+		}
+	})
 	f.proxy.Inject(faultproxy.Faults{Errors: 1, Status: http.StatusBadGateway})
 	if n := f.failing("failing", "VictoriaLogs", 3); n != 6 {
 		t.Errorf("%d of 6 requests failed", n)
@@ -169,6 +199,11 @@ func TestVictoriaLogsFaults(t *testing.T) {
 	if n := f.failing("refused", "VictoriaLogs", 10); n != 20 || f.proxy.Counts().Requests > before+10 {
 		t.Errorf("%d of 20 requests were refused, and %d sent", n, f.proxy.Counts().Requests-before)
 	}
+	f.flood(func() {
+		if n := f.failing("refused beside a tenant that floods", "VictoriaLogs", 3); n != 6 {
+			t.Errorf("%d of 6 requests were refused", n)
+		}
+	})
 
 	// VictoriaLogs restarts while the breaker is open. It then closes by itself.
 	f.proxy.Inject(faultproxy.Faults{})
@@ -183,14 +218,21 @@ func TestVictoriaLogsFaults(t *testing.T) {
 	})
 	f.becomes("closed again", "0", func() string { return fmt.Sprint(f.metric("shale_victorialogs_breaker_open")) })
 	f.right("after a restart")
+	peak := highWater(t, f.shale.cmd.Process.Pid)
+	t.Logf("peak of %d MiB, bound %d MiB", peak>>20, memoryBound>>20)
+	if peak > memoryBound {
+		t.Errorf("the process took %d MiB, more than %d", peak>>20, memoryBound>>20)
+	}
 }
 
-// flood has one tenant send queries all the time. Those of another one are answered.
-func (f *victoriaFaults) flood() {
-	var refused, flooded atomic.Int64
+// flood has one tenant send queries for long lines all the time while another one does something. It returns
+// how many of the flood were refused. All others have lines, or an error that gives the reason.
+func (f *victoriaFaults) flood(meanwhile func()) (refused int64) {
+	f.t.Helper()
+	var crowded, flooded atomic.Int64
 	stop := make(chan struct{})
 	var flood sync.WaitGroup
-	for range 80 {
+	for range floodClients {
 		flood.Go(func() {
 			for {
 				select {
@@ -198,20 +240,29 @@ func (f *victoriaFaults) flood() {
 					return
 				default:
 				}
-				if _, status := f.fetch("flood", 1, true); status != http.StatusOK {
-					refused.Add(1)
+				got, status := f.fetch("flood", longQuery, true)
+				switch {
+				case status == http.StatusOK:
+				case strings.Contains(got, "max-concurrent") || strings.Contains(got, "max-requests"):
+					if crowded.Add(1) == 1 {
+						f.t.Logf("the flood is refused with status %d: %.300s", status, got)
+					}
+					time.Sleep(10 * time.Millisecond) // or it would take the CPU of the others
+				case status >= 500:
+					time.Sleep(10 * time.Millisecond)
+				default:
+					f.t.Errorf("the flood: status %d: %.300s", status, got)
 				}
 				flooded.Add(1)
 			}
 		})
 	}
-	f.becomes("the flood", "true", func() string { return fmt.Sprint(flooded.Load() > 100) })
-	for range 4 {
-		f.right("beside a tenant that floods")
-	}
+	f.becomes("the flood", "true", func() string { return fmt.Sprint(flooded.Load() > floodClients) })
+	meanwhile()
 	close(stop)
 	flood.Wait()
-	f.t.Logf("%d of %d requests of the tenant that floods were refused", refused.Load(), flooded.Load())
+	f.t.Logf("%d of %d requests of the tenant that floods were refused", crowded.Load(), flooded.Load())
+	return crowded.Load()
 }
 
 // TestVictoriaLogsSharedFaults: while the memcached that shares counts lies or is gone, results are those of
