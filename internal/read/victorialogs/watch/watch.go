@@ -347,7 +347,8 @@ func (w *Watch) isLate(began int64, err error) bool {
 	return err != errNoTurn && (errors.Is(err, context.DeadlineExceeded) || w.elapsed()-began >= int64(w.Limit/2))
 }
 
-// leavesSums reports whether a count with sums has failed because of them. They are left out for a while then.
+// leavesSums reports whether a count with sums has failed because of them. They are left out for a while
+// then.
 func (w *Watch) leavesSums(l *Ledger, began int64, err error) bool {
 	if w.ctx.Err() != nil || !w.isLate(began, err) && !errors.Is(err, model.ErrInvalid) {
 		return false

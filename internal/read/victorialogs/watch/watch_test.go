@@ -285,7 +285,8 @@ func TestWatchWithoutSums(t *testing.T) {
 	})
 }
 
-// TestWatchAhead: a count is renewed while it still holds, if somebody asks late enough, so that no request waits.
+// TestWatchAhead: a count is renewed while it still holds, if somebody asks late enough, so that no
+// request waits.
 func TestWatchAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCounts(t)
