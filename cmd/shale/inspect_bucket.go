@@ -251,7 +251,7 @@ type inspectRetentionCmd struct {
 	ConfigFile string `name:"config" short:"c" placeholder:"FILE" help:"YAML file with the settings of the server. Its environment variables count, too."`
 	Tenant     string `placeholder:"NAME" help:"Tenant to look at. Default: all; with --series: anonymous."`
 	Signal     string `enum:"metrics,logs" default:"metrics" placeholder:"SIGNAL" help:"With --series: metrics or logs."`
-	Series     string `placeholder:"LABELS" help:"Show the rule that counts for this series, such as up{job=\"node\"}, and read no bucket."`
+	Series     string `placeholder:"LABELS" help:"Show which rule applies to this series, such as up{job=\"node\"}. Reads no bucket."`
 	JSON       bool   `name:"json" help:"Print JSON."`
 }
 

@@ -71,11 +71,11 @@ var errVerification = errors.New("verification failed")
 
 // loadTiming holds the flags that set pace, length and times.
 type loadTiming struct {
-	Rate     *float64        `help:"Samples per second, evenly spread; replaces the interval. 0: as fast as the server accepts them."`
-	Rounds   int             `help:"Samples to send per series; targets or agents that start later send fewer. 0: until --duration is over."`
-	Duration config.Duration `help:"How long to send. 0: until all rounds are sent, or without end."`
-	Start    string          `help:"Time of the first samples: a date, a local time, RFC 3339, Unix seconds, or relative such as -6h. Default: chosen so that the last samples have the current time."`
-	Step     config.Duration `help:"Time between two samples of a series. Default: the interval, or 1s without one."`
+	Rate     *float64        `placeholder:"RATE" help:"Samples per second, evenly spread; replaces the interval. 0: as fast as the server accepts them."`
+	Rounds   int             `placeholder:"N" help:"Samples to send per series; targets or agents that start later send fewer. 0: until --duration is over."`
+	Duration config.Duration `placeholder:"TIME" help:"How long to send. 0: until all rounds are sent, or without end."`
+	Start    string          `placeholder:"TIME" help:"Time of the first samples: a date, a local time, RFC 3339, Unix seconds, or relative such as -6h. Default: chosen so that the last samples have the current time."`
+	Step     config.Duration `placeholder:"TIME" help:"Time between two samples of a series. Default: the interval, or 1s without one."`
 }
 
 func (t *loadTiming) schedule(interval config.Duration, series int64, unit time.Duration) (pace.Schedule, error) {
@@ -95,18 +95,18 @@ func (t *loadTiming) schedule(interval config.Duration, series int64, unit time.
 
 // loadOutcome holds the flags that say what to record, verify and print.
 type loadOutcome struct {
-	State           string      `help:"File to record acknowledgements in, for a later --verify-only, such as after the server was killed." type:"path"`
-	Verify          int64       `help:"Number of series to read back after the load and compare bit for bit, with all of their cycles."`
+	State           string      `placeholder:"FILE" help:"File to record acknowledgements in, for a later --verify-only, such as after the server was killed." type:"path"`
+	Verify          int64       `placeholder:"N" help:"Number of series to read back after the load and compare bit for bit, with all of their cycles."`
 	VerifyCounts    bool        `help:"Compare the number of stored samples of each metric with the number acknowledged."`
 	VerifyOver      verify.Over `default:"auto" help:"API to read series back with: query (PromQL, without stale markers and whole histograms), remote-read (everything), or auto (whichever the load needs)."`
-	VerifyGroups    bool        `help:"Draw for --verify all series of a metric and a target together, and read them with one query: far faster in a large store."`
+	VerifyGroups    bool        `help:"With --verify: read all series of a metric and target with one query. Far faster in a large store."`
 	VerifyExemplars bool        `help:"Also compare the exemplars of the --verify series, read from query_exemplars."`
 	VerifyMetadata  bool        `help:"Also compare type, help and unit of the --verify series, read from the metadata endpoint."`
 	VerifyOnly      bool        `help:"Send nothing; verify the load that --state describes. Flags of shape and time are ignored."`
-	VerifyChunk     int64       `default:"1000000" help:"Most samples that one --verify-counts query may read."`
-	VerifyDraw      uint64      `default:"1" help:"Seed that selects the series for --verify."`
-	QueryURL        string      `default:"http://127.0.0.1:9480" help:"Server to read back from, over the Prometheus HTTP API."`
-	Tenant          string      `help:"Tenant to write and read as (X-Scope-OrgID). With several tenants a number is appended."`
+	VerifyChunk     int64       `default:"1000000" placeholder:"N" help:"Most samples that one --verify-counts query may read."`
+	VerifyDraw      uint64      `default:"1" placeholder:"N" help:"Seed that selects the series for --verify."`
+	QueryURL        string      `default:"http://127.0.0.1:9480" placeholder:"URL" help:"Server to read back from, over the Prometheus HTTP API."`
+	Tenant          string      `placeholder:"NAME" help:"Tenant to write and read as (X-Scope-OrgID). With several tenants a number is appended."`
 	JSON            bool        `name:"json" help:"Print the summary as JSON."`
 	Quiet           bool        `help:"Show no progress."`
 	loadAccess      `embed:""`

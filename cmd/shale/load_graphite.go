@@ -19,21 +19,21 @@ import (
 type loadGraphiteCmd struct {
 	Target         string                 `placeholder:"HOST:PORT" help:"Address to send to. Default: 127.0.0.1:2003, and port 2004 for pickle."`
 	Protocol       fleet.GraphiteProtocol `default:"plain" help:"Form of points: plain (lines), tagged (lines with tags: <prefix>.metrics.<n>;agent=<id>;region=eu-north-1), or pickle (messages of up to 500 points, as carbon relays send)."`
-	Prefix         string                 `default:"load" help:"First nodes of all metric names: <prefix>.agent.<id>.metrics.<n>."`
-	Agents         int                    `default:"100" help:"Number of agents."`
-	Metrics        int                    `default:"1000" help:"Metrics of each agent."`
-	FlushInterval  config.Duration        `default:"10s" help:"Time between two flushes of an agent. The agents take turns within it."`
-	SpawnInterval  config.Duration        `help:"Time between two agent launches, as in haggar. Each agent has its own connection and first flushes one flush interval after its launch. 0: launch all at once."`
-	SpawnJitter    config.Duration        `help:"Most that a launch may be early or late, up to --spawn-interval. Without jitter, agents launched a multiple of the flush interval apart flush together."`
-	Connections    int                    `default:"4" help:"Number of connections that stay open, at most one per agent."`
+	Prefix         string                 `default:"load" placeholder:"NAME" help:"First nodes of all metric names: <prefix>.agent.<id>.metrics.<n>."`
+	Agents         int                    `default:"100" placeholder:"N" help:"Number of agents."`
+	Metrics        int                    `default:"1000" placeholder:"N" help:"Metrics of each agent."`
+	FlushInterval  config.Duration        `default:"10s" placeholder:"TIME" help:"Time between two flushes of an agent. The agents take turns within it."`
+	SpawnInterval  config.Duration        `placeholder:"TIME" help:"Time between two agent launches, as in haggar. Each agent has its own connection and first flushes one flush interval after its launch. 0: launch all at once."`
+	SpawnJitter    config.Duration        `placeholder:"TIME" help:"Most that a launch may be early or late, up to --spawn-interval. Without jitter, agents launched a multiple of the flush interval apart flush together."`
+	Connections    int                    `default:"4" placeholder:"N" help:"Number of connections that stay open, at most one per agent."`
 	NewConnections bool                   `help:"Open a new connection for each flush, as haggar does by default."`
 	UDP            bool                   `name:"udp" help:"Send over UDP instead of TCP."`
-	Seed           uint64                 `default:"1" help:"Seed of the values."`
+	Seed           uint64                 `default:"1" placeholder:"N" help:"Seed of the values."`
 	Value          values.ValueModel      `default:"int100" help:"Model of the values: int100 (integers of 0-99), counter, gauge (straight lines), walk (random walk), random or float (all bits random), or const."`
 	Ooo            lateness               `name:"ooo" placeholder:"SHARE:TIME" help:"Out-of-order points: each flush holds back this share of its points and sends them this much later, such as 0.1:30m."`
 	Dup            float64                `placeholder:"SHARE" help:"Duplicate points: each flush repeats this share of its points."`
-	MetricsURL     string                 `default:"http://127.0.0.1:9480/metrics" help:"Metrics page with the server's counter of received points, read every second for --state and --verify. Empty: not read."`
-	SentBefore     uint64                 `help:"Number of points that the server must have, instead of the number its counter showed. With one connection these are the first points sent."`
+	MetricsURL     string                 `default:"http://127.0.0.1:9480/metrics" placeholder:"URL" help:"Metrics page with the server's counter of received points, read every second for --state and --verify. Empty: not read."`
+	SentBefore     uint64                 `placeholder:"N" help:"Number of points that the server must have, instead of the number its counter showed. With one connection these are the first points sent."`
 	loadTiming     `embed:""`
 	loadOutcome    `embed:""`
 }

@@ -22,35 +22,35 @@ import (
 
 // loadLogsCmd is shale load logs.
 type loadLogsCmd struct {
-	URL    string          `default:"http://127.0.0.1:9480/loki/api/v1/push" help:"Loki push endpoint to send to; without a path, /loki/api/v1/push."`
+	URL    string          `default:"http://127.0.0.1:9480/loki/api/v1/push" placeholder:"URL" help:"Loki push endpoint to send to; without a path, /loki/api/v1/push."`
 	Format wire.PushFormat `default:"protobuf" help:"Form of pushes: protobuf (with snappy, as agents send) or json."`
 
-	Streams   int       `default:"400" help:"Number of streams. Each pod of an app has four, one per level."`
-	Pods      int       `default:"5" help:"Number of pods per app, each on a different node."`
-	PerNode   int       `default:"20" help:"Number of streams per node. One push has the lines of one node."`
-	PushLines int       `default:"4400" help:"Approximate number of lines per push; 4400 are about 1 MB."`
+	Streams   int       `default:"400" placeholder:"N" help:"Number of streams. Each pod of an app has four, one per level."`
+	Pods      int       `default:"5" placeholder:"N" help:"Number of pods per app, each on a different node."`
+	PerNode   int       `default:"20" placeholder:"N" help:"Number of streams per node. One push has the lines of one node."`
+	PushLines int       `default:"4400" placeholder:"N" help:"Approximate number of lines per push; 4400 are about 1 MB."`
 	Mix       lines.Mix `default:"json=50,logfmt=30,access=20" help:"Weights of the line formats: json, logfmt, access (web server), text (free text, as a Java program writes)."`
 	Metadata  float64   `placeholder:"SHARE" help:"Share of lines with structured metadata (a trace_id and a shard)."`
 	Equal     float64   `name:"equal-times" placeholder:"SHARE" help:"Share of lines with the same time as the line before."`
 	Ooo       lateness  `name:"ooo" placeholder:"SHARE:TIME" help:"Out-of-order lines: this share has times up to this much earlier than the lines before, such as 0.1:30m."`
 	Dup       float64   `placeholder:"SHARE" help:"Duplicate lines: this share is sent twice, half of it within one push and half in the next push of the node. A server keeps each line once."`
-	Seed      uint64    `default:"1" help:"Seed of the lines. It is part of the cluster label (load-1), so that loads do not mix."`
+	Seed      uint64    `default:"1" placeholder:"N" help:"Seed of the lines. It is part of the cluster label (load-1), so that loads do not mix."`
 	From      string    `type:"existingdir" placeholder:"DIR" help:"Push the lines of the files in a folder instead, unchanged, one stream per file. With --mb, repeat them until that many are sent."`
 
-	MB          float64         `name:"mb" help:"Approximate megabytes (10^6 bytes) of lines to send. 0: until --duration is over; such a load has no needles to search for."`
+	MB          float64         `name:"mb" placeholder:"MB" help:"Approximate megabytes (10^6 bytes) of lines to send. 0: until --duration is over; such a load has no needles to search for."`
 	Rate        float64         `placeholder:"MB/s" help:"Megabytes of lines per second. 0: as fast as the server accepts them."`
-	Duration    config.Duration `help:"How long to send. 0: until everything is sent, or without end."`
-	Span        config.Duration `help:"Length of the time range of all lines, which ends now. Default: 6h; with --rate, the time that sending takes; without --mb, from an hour ago onwards."`
-	Start       string          `help:"Time of the first lines: a date, a local time, RFC 3339, Unix seconds, or relative such as -6h. Default: chosen so that the last lines have the current time."`
-	Concurrency int             `default:"3" help:"Number of concurrent pushes. A stream always uses the same sender, so its lines arrive in order."`
+	Duration    config.Duration `placeholder:"TIME" help:"How long to send. 0: until everything is sent, or without end."`
+	Span        config.Duration `placeholder:"TIME" help:"Length of the time range of all lines, which ends now. Default: 6h; with --rate, the time that sending takes; without --mb, from an hour ago onwards."`
+	Start       string          `placeholder:"TIME" help:"Time of the first lines: a date, a local time, RFC 3339, Unix seconds, or relative such as -6h. Default: chosen so that the last lines have the current time."`
+	Concurrency int             `default:"3" placeholder:"N" help:"Number of concurrent pushes. A stream always uses the same sender, so its lines arrive in order."`
 
-	State      string `help:"File to record acknowledgements in, for a later --verify-only, such as after the server was killed." type:"path"`
+	State      string `placeholder:"FILE" help:"File to record acknowledgements in, for a later --verify-only, such as after the server was killed." type:"path"`
 	Verify     bool   `help:"Read all lines back after the load and compare them byte for byte: none missing, none twice, in order."`
 	VerifyOnly bool   `help:"Send nothing; verify the load that --state describes. Flags of shape and time are ignored."`
-	Nodes      int64  `name:"verify-nodes" help:"Number of nodes to read back, drawn at random. 0: all."`
-	Page       int    `name:"verify-page" default:"5000" help:"Lines per query, at most the limit of the server."`
-	QueryURL   string `default:"http://127.0.0.1:9480" help:"Server to read back from, over the Loki HTTP API."`
-	Tenant     string `help:"Tenant to write and read as (X-Scope-OrgID)."`
+	Nodes      int64  `name:"verify-nodes" placeholder:"N" help:"Number of nodes to read back, drawn at random. 0: all."`
+	Page       int    `name:"verify-page" default:"5000" placeholder:"N" help:"Lines per query, at most the limit of the server."`
+	QueryURL   string `default:"http://127.0.0.1:9480" placeholder:"URL" help:"Server to read back from, over the Loki HTTP API."`
+	Tenant     string `placeholder:"NAME" help:"Tenant to write and read as (X-Scope-OrgID)."`
 	JSON       bool   `name:"json" help:"Print the summary as JSON."`
 	Quiet      bool   `help:"Show no progress."`
 	loadAccess `embed:""`

@@ -16,24 +16,24 @@ import (
 
 // loadRemoteWriteCmd is shale load remote-write.
 type loadRemoteWriteCmd struct {
-	URL         string           `default:"http://127.0.0.1:9480/api/v1/write" help:"Remote write endpoint to send to; without a path, /api/v1/write."`
+	URL         string           `default:"http://127.0.0.1:9480/api/v1/write" placeholder:"URL" help:"Remote write endpoint to send to; without a path, /api/v1/write."`
 	Protocol    wire.Protocol    `default:"v1" help:"Version of remote write: v1 (prometheus.WriteRequest) or v2 (io.prometheus.write.v2.Request, with a table of symbols). With v2, a 2xx response whose headers count nothing as written is a refusal, as in Prometheus."`
 	Compression wire.Compression `default:"snappy" help:"Compression of bodies: snappy, or zstd (sent by vmagent, not by Prometheus)."`
 	loadShape   `embed:""`
 
-	Tenants       int             `default:"1" help:"Number of tenants. Each has all series, with its own values, and is named after --tenant (or load) and a number, such as load-0."`
-	Scrapers      int             `default:"1" help:"Number of Prometheus servers that each scrape all targets. They send the same values under different scraper labels."`
-	ValueInterval config.Duration `help:"How long a value stays the same. 0: it changes with every sample."`
+	Tenants       int             `default:"1" placeholder:"N" help:"Number of tenants. Each has all series, with its own values, and is named after --tenant (or load) and a number, such as load-0."`
+	Scrapers      int             `default:"1" placeholder:"N" help:"Number of Prometheus servers that each scrape all targets. They send the same values under different scraper labels."`
+	ValueInterval config.Duration `placeholder:"TIME" help:"How long a value stays the same. 0: it changes with every sample."`
 	StaleMarkers  bool            `default:"true" negatable:"" help:"End relabelled series with a stale marker, as a scraping Prometheus does."`
-	Jitter        config.Duration `help:"Most that a scrape may be late. The samples of each target get their own time, up to this much after the round begins."`
+	Jitter        config.Duration `placeholder:"TIME" help:"Most that a scrape may be late. The samples of each target get their own time, up to this much after the round begins."`
 	Ooo           lateness        `name:"ooo" placeholder:"SHARE:TIME" help:"Out-of-order samples: this share is sent up to this much later, after newer samples of its series, such as 0.1:30m."`
 	Dup           float64         `placeholder:"SHARE" help:"Duplicate samples: this share is sent twice, half of it within one request and half with the next round."`
 	Metadata      bool            `help:"Send type, help and unit of metrics: with every series (v2), or in separate requests once a minute (v1). Counter names then end in _total."`
 	StartTimes    bool            `name:"start-timestamps" help:"Send start timestamps of counters and histograms (v2 only)."`
 
-	Interval    config.Duration `default:"15s" help:"Time between two samples of a series. Requests are spread evenly over it."`
-	Batch       int             `default:"2000" help:"Number of series per request."`
-	Concurrency int             `default:"4" help:"Number of concurrent requests (shards). A series always uses the same shard, so its samples stay in order."`
+	Interval    config.Duration `default:"15s" placeholder:"TIME" help:"Time between two samples of a series. Requests are spread evenly over it."`
+	Batch       int             `default:"2000" placeholder:"N" help:"Number of series per request."`
+	Concurrency int             `default:"4" placeholder:"N" help:"Number of concurrent requests (shards). A series always uses the same shard, so its samples stay in order."`
 	Emulate     send.Emulation  `default:"prometheus" help:"Sender whose error handling to imitate. prometheus: retry after 5xx, 30ms to 5s apart, drop after 4xx. vmagent: drop after 400, 409 and 415, retry after all else, 1s to 1m apart, and retry a refused zstd body as snappy. Both honour Retry-After."`
 	RetryOn429  bool            `name:"retry-on-http-429" help:"With --emulate prometheus: retry after 429 instead of dropping. Prometheus drops by default; vmagent always retries."`
 	loadTiming  `embed:""`

@@ -14,18 +14,18 @@ import (
 // loadShape holds the flags that say which series a fleet of targets has, and how they change. With the same
 // shape, shale load target serves the series that shale load remote-write sends.
 type loadShape struct {
-	Targets int               `default:"10" help:"Number of scrape targets."`
-	Metrics int               `default:"100" help:"Number of metrics per target."`
-	Series  int               `default:"10" help:"Number of series per metric and target."`
-	Labels  int               `default:"10" help:"Number of constant labels per series, besides those that tell series apart."`
-	Name    string            `default:"load_metric" help:"Prefix of all metric names."`
-	Seed    uint64            `default:"1" help:"Seed of series and values."`
+	Targets int               `default:"10" placeholder:"N" help:"Number of scrape targets."`
+	Metrics int               `default:"100" placeholder:"N" help:"Number of metrics per target."`
+	Series  int               `default:"10" placeholder:"N" help:"Number of series per metric and target."`
+	Labels  int               `default:"10" placeholder:"N" help:"Number of constant labels per series, besides those that tell series apart."`
+	Name    string            `default:"load_metric" placeholder:"NAME" help:"Prefix of all metric names."`
+	Seed    uint64            `default:"1" placeholder:"N" help:"Seed of series and values."`
 	Value   values.ValueModel `default:"int100" help:"Model of the values: int100 (integers of 0-99, as avalanche), counter, gauge (straight lines), walk (random walk), random or float (all bits random), const; or native histograms: histogram (integer counts), histogram-float, histogram-custom (custom bounds)."`
 
-	SeriesInterval config.Duration `help:"Time after which every series of a target ends and is replaced by one with another cycle_id label. 0: never."`
+	SeriesInterval config.Duration `placeholder:"TIME" help:"Time after which every series of a target ends and is replaced by one with another cycle_id label. 0: never."`
 	RelabelJitter  relabelJitter   `default:"none" help:"How targets spread their relabelling: none (all at once), uniform:10m (each at a random time within 10m), or stagger:30s (one every 30s)."`
-	RolloutStagger config.Duration `help:"Time between the first samples of one target and those of the next."`
-	Exemplars      float64         `help:"Share of samples with an exemplar (a trace_id), from 0 to 1."`
+	RolloutStagger config.Duration `placeholder:"TIME" help:"Time between the first samples of one target and those of the next."`
+	Exemplars      float64         `placeholder:"SHARE" help:"Share of samples with an exemplar (a trace_id), from 0 to 1."`
 }
 
 // fleet returns the shape that both commands have.

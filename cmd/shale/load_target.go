@@ -19,22 +19,22 @@ import (
 
 // loadTargetCmd is shale load target.
 type loadTargetCmd struct {
-	Listen        string `default:"127.0.0.1:9490" help:"Address to serve on: /targets/<n>/metrics for each target, and /sd with a list of all targets for http_sd_configs."`
+	Listen        string `default:"127.0.0.1:9490" placeholder:"HOST:PORT" help:"Address to serve on: /targets/<n>/metrics for each target, and /sd with a list of all targets for http_sd_configs."`
 	loadShape     `embed:""`
-	ValueInterval config.Duration `default:"30s" help:"How long a value stays the same. All scrapes within this time see equal values."`
+	ValueInterval config.Duration `default:"30s" placeholder:"TIME" help:"How long a value stays the same. All scrapes within this time see equal values."`
 	StartTimes    bool            `name:"start-timestamps" help:"Expose start timestamps of counters and histograms after relabelling. In OpenMetrics these are separate _created series, unless the scraper understands them."`
 	Gzip          bool            `default:"true" negatable:"" help:"Compress for scrapers that accept gzip, as Prometheus does. Without it, this process and the scraper use less CPU."`
-	Start         string          `default:"1970-01-01T00:00:00Z" help:"Time at which values and cycles begin: a date, a local time, RFC 3339, Unix seconds, or relative such as -6h. With the default, every process serves the same values, also after a restart."`
-	Duration      config.Duration `help:"How long to serve. 0: until the process is interrupted."`
-	Verify        int64           `help:"Serve nothing; read this many series back from the server that scrapers wrote to, and check every sample against the value that the target exposed at its time. Repeat the shape and time flags of the target."`
-	VerifyFrom    string          `default:"-10m" help:"Start of the time range to read back, written like --start."`
-	VerifyUntil   string          `default:"-30s" help:"End of the time range to read back. The latest samples may still be on their way."`
-	VerifyEvery   config.Duration `help:"Scrape interval. A gap of more than 1.5 intervals counts as missing samples. 0: do not look for gaps."`
-	VerifyLate    config.Duration `default:"10s" help:"Most that a response may be later than the time of its samples: the scrape_timeout."`
+	Start         string          `default:"1970-01-01T00:00:00Z" placeholder:"TIME" help:"Time at which values and cycles begin: a date, a local time, RFC 3339, Unix seconds, or relative such as -6h. With the default, every process serves the same values, also after a restart."`
+	Duration      config.Duration `placeholder:"TIME" help:"How long to serve. 0: until the process is interrupted."`
+	Verify        int64           `placeholder:"N" help:"Serve nothing; read this many series back from the server that scrapers wrote to, and check every sample against the value that the target exposed at its time. Repeat the shape and time flags of the target."`
+	VerifyFrom    string          `default:"-10m" placeholder:"TIME" help:"Start of the time range to read back, written like --start."`
+	VerifyUntil   string          `default:"-30s" placeholder:"TIME" help:"End of the time range to read back. The latest samples may still be on their way."`
+	VerifyEvery   config.Duration `placeholder:"TIME" help:"Scrape interval. A gap of more than 1.5 intervals counts as missing samples. 0: do not look for gaps."`
+	VerifyLate    config.Duration `default:"10s" placeholder:"TIME" help:"Most that a response may be later than the time of its samples: the scrape_timeout."`
 	VerifyOver    verify.Over     `default:"auto" help:"API to read series back with: query (PromQL, without stale markers and whole histograms), remote-read (everything), or auto (remote-read)."`
-	VerifyDraw    uint64          `default:"1" help:"Seed that selects the series for --verify."`
-	QueryURL      string          `default:"http://127.0.0.1:9480" help:"Server to read back from, over the Prometheus HTTP API."`
-	Tenant        string          `help:"Tenant to read as (X-Scope-OrgID)."`
+	VerifyDraw    uint64          `default:"1" placeholder:"N" help:"Seed that selects the series for --verify."`
+	QueryURL      string          `default:"http://127.0.0.1:9480" placeholder:"URL" help:"Server to read back from, over the Prometheus HTTP API."`
+	Tenant        string          `placeholder:"NAME" help:"Tenant to read as (X-Scope-OrgID)."`
 	JSON          bool            `name:"json" help:"Print the summary as JSON."`
 	Quiet         bool            `help:"Show no progress."`
 	loadAccess    `embed:""`

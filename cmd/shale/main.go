@@ -52,7 +52,7 @@ type cli struct {
 	Bucket      bucketCmd             `cmd:"" help:"Copy a bucket."`
 	Graphite    carbonexplain.Group   `cmd:"" help:"Help with the move from carbon."`
 	Cache       cacheCmd              `cmd:"" help:"Show what the cache of a server does, and what other sizes would do."`
-	Memcached   commands.Group        `cmd:"" help:"Tools for memcached, which need no server of Shale."`
+	Memcached   commands.Group        `cmd:"" help:"Run tools for memcached. They need no Shale server."`
 	Kafka       setup.Group           `cmd:"" help:"Make, check and adopt the topic of Kafka that carries writes between roles."`
 	Plan        planCmd               `cmd:"" help:"Plan capacity before there is a server."`
 	Token       tokenCmd              `cmd:"" help:"Make tokens for clients of a server."`
@@ -64,7 +64,7 @@ type cli struct {
 // planCmd answers questions before there is a server.
 type planCmd struct {
 	Cache   planCacheCmd   `cmd:"" help:"Simulate caches of several sizes and policies, and plan the cluster."`
-	Cluster planClusterCmd `cmd:"" help:"Say how many machines roles on Kafka need for a load, and what it costs."`
+	Cluster planClusterCmd `cmd:"" help:"Compute how many machines a load needs with roles on Kafka, and what they cost."`
 }
 
 type planClusterCmd struct {
@@ -93,7 +93,7 @@ func (c *planCacheCmd) Run(ctx context.Context, p *process) error {
 
 // tokenCmd makes tokens.
 type tokenCmd struct {
-	New newTokenCmd `cmd:"" help:"Make a token, and its line for the file that auth.tokens names. The token goes to standard output, the line to standard error."`
+	New newTokenCmd `cmd:"" help:"Make a token. Prints the token on standard output, and its line for the auth.tokens file on standard error."`
 }
 
 type newTokenCmd struct {
@@ -268,6 +268,9 @@ func command(k *kong.Context) string {
 func describe(v *kong.Value) string {
 	if v.Flag == nil || v.Default == "" || v.IsBool() {
 		return v.Help
+	}
+	if strings.Contains(v.Default, "/") && !strings.Contains(v.Default, "//") && !strings.HasPrefix(v.Default, ".") {
+		return fmt.Sprintf("%s [%q]", v.Help, v.Default) // go/doc takes a bare path in brackets for a link
 	}
 	return fmt.Sprintf("%s [%s]", v.Help, v.Default)
 }

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -47,6 +48,20 @@ func TestHelp(t *testing.T) {
 	}
 }
 
+// TestPlaceholders: a flag says what it takes, not of which type of Go it is, and defaults are in brackets.
+func TestPlaceholders(t *testing.T) {
+	goType := regexp.MustCompile(`=(STRING|U?INT(-\d+)?|FLOAT-\d+|DURATION|")|,\.\.\.,`)
+	for _, args := range []string{"load remote-write", "load logs", "load graphite", "load target", "plan cache", "plan cluster", "token new", "memcached router", "import tsdb", "cache record"} {
+		_, out, _ := shale(t, nil, append(strings.Fields(args), "--help")...)
+		if found := goType.FindAllString(out, -1); found != nil {
+			t.Errorf("%s --help: %q", args, found)
+		}
+		if args == "memcached router" && !strings.Contains(strings.Join(strings.Fields(out), " "), `["conf/nutcracker.yml"]`) {
+			t.Errorf("%s --help: the default of --conf has no brackets: %s", args, out)
+		}
+	}
+}
+
 func TestWrongUse(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "c.yaml")
 	if err := os.WriteFile(file, []byte("retention: 30d\nmemory: lots\n"), 0o600); err != nil {
@@ -81,7 +96,7 @@ func TestWrongUse(t *testing.T) {
 		{nil, []string{"quarry"}, "quarry"},
 		{nil, []string{"serve", "--memroy", "1GiB"}, `did you mean "--memory"`},
 		{nil, []string{"serve", "--memory", "lots"}, `--memory: "lots" is not a size`},
-		{nil, []string{"serve", "--memory", "1MiB"}, "--memory: memory: 1MiB is too small"},
+		{nil, []string{"serve", "--memory", "1MiB"}, "--memory: 1MiB is too small"},
 		{nil, []string{"serve", "-c", file}, file + `:2:9: memory: "lots" is not a size`},
 		{[]string{"SHALE_CONFIG=" + file}, []string{"serve"}, file + `:2:9: memory: "lots" is not a size`},
 		{[]string{"SHALE_MAX_AGE=x"}, []string{"serve"}, `SHALE_MAX_AGE: max-age: "x" is not a duration`},

@@ -113,7 +113,7 @@ func logger(c config.Log, w io.Writer) *slog.Logger {
 
 // tenantsCmd looks at the limits of tenants.
 type tenantsCmd struct {
-	Check checkTenantsCmd `cmd:"" help:"Check a file for the setting tenants.file. Mistakes are named by line and field, and the exit code is 2."`
+	Check checkTenantsCmd `cmd:"" help:"Check a file for the setting tenants.file. Names each mistake by line and field, and exits with 2 if there is one."`
 }
 
 type checkTenantsCmd struct {
@@ -138,6 +138,6 @@ func (t *checkTenantsCmd) Run(p *process) error {
 	if err != nil {
 		return usageError{err}
 	}
-	_, err = fmt.Fprintf(p.stdout, "%s is right: %d tenants have limits of their own\n", t.File, read.Len())
+	_, err = fmt.Fprintf(p.stdout, "%s is valid: %d tenants have limits of their own\n", t.File, read.Len())
 	return err
 }

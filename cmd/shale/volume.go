@@ -45,8 +45,8 @@ Show the hosts of one app with the most streams:
 
     shale volume --logs '{app="checkout"}' --by host --sort series --limit 10
 
-Samples are counted by a query for each metric, and lines by a question to the index for each value, so a long range or
-many values take a while. Lines that are stored twice and not merged yet count twice.`
+Counting takes one query for each metric, or one index request for each value, so a long range or many values take
+a while. Lines that are stored twice and not merged yet count twice.`
 }
 
 // volume is what one value of a label has.

@@ -63,7 +63,7 @@ func (e *Engine) Delete(ctx context.Context, d deletion.Deletion) (request strin
 	}
 	// From here on the head hides its rows. Blocks follow now, or with the next ship.
 	if err := e.head.CommitDeletions(ctx); err != nil {
-		return "", fmt.Errorf("deletion %s is recorded, and the bucket is still to be told, which is tried again: %w", d.Request, err)
+		return "", fmt.Errorf("deletion %s is recorded locally; writing it to the bucket failed and will be retried: %w", d.Request, err)
 	}
 	return d.Request, nil
 }

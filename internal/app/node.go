@@ -81,7 +81,7 @@ func (n *node) topic() (*topics.Epoch, error) {
 	case e == nil:
 		return nil, fmt.Errorf("%w: the bucket records no topic; shale kafka create makes one, and shale kafka adopt records one", model.ErrInvalid)
 	case e.Topic != want && slices.ContainsFunc(n.epochs, func(e topics.Epoch) bool { return e.Topic == want }):
-		n.log.Warn("another topic has followed that of kafka.topic; set it to the last one", "kafka.topic", want, "topic", e.Topic, "epoch", e.Number)
+		n.log.Warn("a newer topic has replaced the one in kafka.topic; set kafka.topic to the newest", "kafka.topic", want, "topic", e.Topic, "epoch", e.Number)
 	case e.Topic != want:
 		return nil, fmt.Errorf("%w: kafka.topic: the bucket records topic %s as epoch %d, not %s; shale kafka adopt begins to use another one",
 			model.ErrInvalid, e.Topic, e.Number, want)

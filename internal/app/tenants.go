@@ -48,7 +48,7 @@ func openTenants(ctx context.Context, c *config.Config, reg prometheus.Registere
 	t := &tenantBook{c: c, log: log, close: func() {}}
 	t.now.Store(c.EveryTenant())
 	f := promauto.With(reg)
-	t.fresh = f.NewGauge(prometheus.GaugeOpts{Name: "shale_tenants_reload_success", Help: "Whether the last reading of the file of tenants succeeded; while it is 0, the limits from before count."})
+	t.fresh = f.NewGauge(prometheus.GaugeOpts{Name: "shale_tenants_reload_success", Help: "1 if the file of tenants was last read without an error; while it is 0, the previous limits apply."})
 	f.NewGaugeFunc(prometheus.GaugeOpts{Name: "shale_tenants_own_settings", Help: "Tenants that have a section of their own in the file of tenants."},
 		func() float64 { return float64(t.now.Load().Len()) })
 	t.fresh.Set(1)
@@ -123,7 +123,7 @@ func (t *tenantBook) watch(ctx context.Context, interval time.Duration, hurry <-
 			if errors.Is(err, os.ErrNotExist) {
 				err = fmt.Errorf("%w; put it back, or start without tenants.file", err)
 			}
-			t.log.Error("cannot read the file of tenants: the limits from before count", "err", err)
+			t.log.Error("cannot read the file of tenants; keeping the previous limits", "err", err)
 			return
 		}
 		t.log.Info("read the file of tenants", "file", t.c.TenantsFile, "tenants", t.now.Load().Len())

@@ -52,9 +52,9 @@ func New(o Options) (*Guard, error) {
 	f := promauto.With(o.Registerer)
 	g := &Guard{o: o, file: filewatch.New(o.File), issuer: issuer.NewMetrics(o.Registerer),
 		refused: f.NewCounterVec(prometheus.CounterOpts{
-			Name: "shale_auth_refused_total", Help: "Requests that were refused, by reason: missing (no token or certificate), invalid, expired, right (the client lacks it), tenant (the client is not for it), unreachable (the issuer of a JWT is).",
+			Name: "shale_auth_refused_total", Help: "Requests that were refused, by reason: missing (no token or certificate), invalid, expired, right (the client lacks it), tenant (the client may not use it), unreachable (the issuer of the JWT does not respond).",
 		}, []string{"reason"}),
-		fresh: f.NewGauge(prometheus.GaugeOpts{Name: "shale_auth_reload_success", Help: "Whether the last reading of the file of tokens succeeded; while it is 0, the tokens from before count."}),
+		fresh: f.NewGauge(prometheus.GaugeOpts{Name: "shale_auth_reload_success", Help: "1 if the file of tokens was last read without an error; while it is 0, the previous tokens stay valid."}),
 	}
 	for _, reason := range []string{missing, invalid, expired, right, tenant, unreachable} {
 		g.refused.WithLabelValues(reason)
@@ -106,7 +106,7 @@ func (g *Guard) Watch(ctx context.Context, interval time.Duration, hurry <-chan 
 	defer fetching.Wait()
 	g.file.Run(ctx, interval, hurry, func() {
 		if err := g.load(); err != nil {
-			g.o.Logger.Error("cannot read the tokens: those from before count", "err", err)
+			g.o.Logger.Error("cannot read the tokens; keeping the previous ones", "err", err)
 			return
 		}
 		g.o.Logger.Info("read the tokens", "file", g.o.File, "tokens", len(g.keys.Load().bySum), "clients", len(g.keys.Load().byName))
@@ -120,7 +120,7 @@ func (g *Guard) fetchKeys(ctx context.Context, interval time.Duration) {
 	for {
 		if d := g.keys.Load().oidc; d != nil {
 			if err := d.Refresh(ctx); err != nil && ctx.Err() == nil {
-				g.o.Logger.Warn("cannot fetch the keys of the issuer: those from before count for a day", "issuer", d.URL, "err", err)
+				g.o.Logger.Warn("cannot fetch the keys of the issuer; keeping the previous ones for up to a day", "issuer", d.URL, "err", err)
 			}
 		}
 		select {

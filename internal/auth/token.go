@@ -21,9 +21,9 @@ func Sum(token string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(to
 // Request is what a new token is to be. The tags make the fields flags.
 type Request struct {
 	Name    string        `required:"" placeholder:"NAME" help:"Client that gets the token, as the audit log shows it."`
-	Tenants []string      `required:"" placeholder:"NAME,..." help:"Tenants that the token is for; * alone for all."`
-	Rights  []string      `required:"" placeholder:"RIGHT,..." help:"What it may do: read, write, rules, delete, admin, peer."`
-	Expires time.Duration `type:"time" placeholder:"TIME" help:"How long it is valid. Default: without end."`
+	Tenants []string      `required:"" placeholder:"NAME" help:"Tenants that the token is for; * alone for all."`
+	Rights  []string      `required:"" placeholder:"RIGHT" help:"What it may do: read, write, rules, delete, admin, peer."`
+	Expires time.Duration `type:"time" placeholder:"TIME" help:"How long the token is valid. Default: no expiry."`
 }
 
 // Make returns a random token, and its line for the file.

@@ -36,11 +36,11 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		refused: f.NewCounterVec(prometheus.CounterOpts{
 			Name: "shale_bill_refused_queries_total", Help: "Queries that a budget for reading from the bucket refused or ended, by the setting of the budget."}, []string{"limit"}),
 		requests: f.NewCounterVec(prometheus.CounterOpts{
-			Name: "shale_bill_requests_total", Help: "Requests to the bucket for the queries of a tenant. Beyond 100 tenants, further ones count as (other)."}, []string{"tenant"}),
+			Name: "shale_bill_requests_total", Help: "Requests to the bucket for the queries of a tenant; beyond 100 tenants, further ones count as (other)."}, []string{"tenant"}),
 		bytes: f.NewCounterVec(prometheus.CounterOpts{
-			Name: "shale_bill_bytes_total", Help: "Bytes read from the bucket for the queries of a tenant. Beyond 100 tenants, further ones count as (other)."}, []string{"tenant"}),
+			Name: "shale_bill_bytes_total", Help: "Bytes read from the bucket for the queries of a tenant; beyond 100 tenants, further ones count as (other)."}, []string{"tenant"}),
 		dollars: f.NewCounterVec(prometheus.CounterOpts{
-			Name: "shale_bill_dollars_total", Help: "Money spent on the bucket for the queries of a tenant, in dollars by the price settings. Beyond 100 tenants, further ones count as (other)."}, []string{"tenant"}),
+			Name: "shale_bill_dollars_total", Help: "Dollars spent on the bucket for the queries of a tenant, by the price settings; beyond 100 tenants, further ones count as (other)."}, []string{"tenant"}),
 		shown: make(map[string]spending),
 	}
 	for _, setting := range []string{settingQueryRequests, settingQueryBytes, settingTenantRequests, settingTenantBytes, settingAllRequests, settingAllBytes} {

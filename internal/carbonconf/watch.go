@@ -17,7 +17,7 @@ const watchEvery = 10 * time.Second
 func Watch(ctx context.Context, w *filewatch.Watcher, log *slog.Logger, load func() error) {
 	w.Run(ctx, watchEvery, nil, func() {
 		if err := load(); err != nil {
-			log.Error("a changed file is not in force; what was read before still is", "err", err)
+			log.Error("a changed file has an error; the previous version stays in force", "err", err)
 			return
 		}
 		log.Info("changed files are in force", "files", strings.Join(w.Paths(), " "))

@@ -31,12 +31,12 @@ type Config struct {
 	DataDir string `name:"data-dir" default:"./shale-data" placeholder:"DIR" help:"Folder for all data on this machine. Created if missing; only one process may use it at a time."`
 	Bucket  string `name:"bucket" default:"" placeholder:"DIR|URL" help:"Bucket for finished blocks and the catalogue: a folder, or a URL such as s3://NAME/PREFIX?region=REGION, gs://NAME/PREFIX or azblob://NAME/PREFIX?account=ACCOUNT. It must not hold credentials: the parameter credentials-file names a file with them. Empty: the folder 'bucket' in the data folder."`
 
-	Role  string `name:"role" default:"all" placeholder:"ROLE,..." help:"What this process does: all, which needs no other process, or some of gateway, ingest, query and compact, separated by commas. A gateway takes writes to Kafka, and ingest takes them on to the bucket."`
+	Role  string `name:"role" default:"all" placeholder:"ROLE,..." help:"What this process does: all, which needs no other process, or some of gateway, ingest, query and compact, separated by commas. A gateway sends writes to Kafka, and ingest moves them from there to the bucket."`
 	Kafka Kafka  `embed:""`
 	Roles Roles  `embed:""`
 
 	HTTPListen     string `name:"http-listen" default:"127.0.0.1:9480" placeholder:"HOST:PORT" help:"Address for all HTTP: writes, queries, /metrics, /ready. An address that other machines reach requires auth.tokens."`
-	HTTPProfiles   Switch `name:"http-pprof" default:"off" placeholder:"on|off" help:"Serve profiles of the process at /debug/pprof/ of http-listen, for go tool pprof. Whoever reaches the port can take them: they slow the process down and show its command line."`
+	HTTPProfiles   Switch `name:"http-pprof" default:"off" placeholder:"on|off" help:"Serve profiles of the process at /debug/pprof/ of http-listen, for go tool pprof. Every client that reaches the port can take profiles, which slow the process down and show its command line."`
 	GraphiteListen string `name:"graphite-listen" default:"127.0.0.1:2003" placeholder:"HOST:PORT" help:"Address for Graphite plaintext, TCP and UDP. Empty: off."`
 	// Pickles need their own port, since no mark tells them from lines.
 	GraphitePickleListen string `name:"graphite-pickle-listen" default:"127.0.0.1:2004" placeholder:"HOST:PORT" help:"TCP address for Graphite pickles, which carbon relays send. Empty: off."`
@@ -75,8 +75,8 @@ type Config struct {
 
 	Query        api.Limits       `embed:""`
 	QueryBytes   Share            `name:"query.max-bytes" tenant:"own" default:"25%" placeholder:"SIZE" help:"Most memory of one query: a size, or a share of the memory budget."`
-	Features     promql.Features  `name:"query.enable-feature" default:"" placeholder:"NAME,..." help:"Experimental features of PromQL, by the names that --enable-feature of Prometheus has for them, separated by commas."`
-	QueryRollups promql.RollupUse `name:"query.rollups" default:"off" placeholder:"off|asked|always" help:"Whether PromQL may use rollups in place of points: not at all, in queries with the parameter rollups=true, or in all without rollups=false. Unless it is off, rollups have what PromQL needs besides what renders need. All processes of a cluster need the same value."`
+	Features     promql.Features  `name:"query.enable-feature" default:"" placeholder:"NAME,..." help:"Experimental features of PromQL, separated by commas. The names are those of --enable-feature in Prometheus."`
+	QueryRollups promql.RollupUse `name:"query.rollups" default:"off" placeholder:"off|asked|always" help:"Whether PromQL may use rollups in place of points: not at all, in queries with the parameter rollups=true, or in all without rollups=false. Unless it is off, rollups also store what PromQL needs. All processes of a cluster need the same value."`
 	Bill         bill.Limits      `embed:""`
 	// Usage has the prices of the usage report.
 	Usage           usage.Prices         `embed:""`
@@ -130,7 +130,7 @@ type Auth struct {
 type TLS struct {
 	Cert        string      `name:"tls.cert-file" default:"" placeholder:"FILE" help:"PEM file with the certificate of this server, followed by those that lead to its authority. With it, http-listen speaks HTTPS only. The files of tls.* are read again when they change, and on SIGHUP. Empty: HTTP without TLS."`
 	Key         string      `name:"tls.key-file" default:"" placeholder:"FILE" help:"PEM file with the private key of tls.cert-file."`
-	MinVersion  TLSVersion  `name:"tls.min-version" default:"1.2" placeholder:"1.2|1.3" help:"Least version of TLS that clients must speak: 1.2 or 1.3."`
+	MinVersion  TLSVersion  `name:"tls.min-version" default:"1.2" placeholder:"1.2|1.3" help:"Lowest version of TLS that clients may use: 1.2 or 1.3."`
 	ClientCA    string      `name:"tls.client-ca-file" default:"" placeholder:"FILE" help:"PEM file with the authorities that sign certificates of clients. Empty: clients are not asked for certificates."`
 	ClientCerts ClientCerts `name:"tls.client-certs" default:"request" placeholder:"request|require" help:"Whether clients of http-listen must have a certificate: request (one without a certificate needs a token) or require (the handshake fails without one, also of health checks). Any certificate that is sent must be valid."`
 }

@@ -9,12 +9,12 @@ import (
 
 // Kafka names the topic that carries writes between roles, and says how to reach it.
 type Kafka struct {
-	JournalVersion int    `name:"journal-version" type:"count" default:"4" placeholder:"N" min:"1" max:"4" help:"Version of what processes write in Kafka and in the bucket. While programs of an earlier version run, it is the newest that these know: docs/scale-out.md has the order of an upgrade. 1 has no deletions, 2 neither leaders of partitions nor topics that follow others, and 3 neither trees of Graphite names nor rollups."`
+	JournalVersion int    `name:"journal-version" type:"count" default:"4" placeholder:"N" min:"1" max:"4" help:"Version of what processes write in Kafka and in the bucket. While older programs run, set the newest version that all of them know: docs/scale-out.md has the order of an upgrade. 1 has no deletions, 2 neither leaders of partitions nor topics that follow others, and 3 neither trees of Graphite names nor rollups."`
 	Brokers        string `name:"kafka.brokers" default:"" placeholder:"HOST:PORT,..." help:"Brokers of the Kafka cluster that carries writes between roles, separated by commas. Some of them are enough: they name the others."`
 	Topic          string `name:"kafka.topic" default:"shale" placeholder:"NAME" help:"Topic that carries writes. 'shale kafka create' makes it with the right settings."`
 	TLS            Switch `name:"kafka.tls" default:"off" placeholder:"on|off" help:"Use TLS for all connections to Kafka."`
-	TLSCA          string `name:"kafka.tls-ca-file" default:"" placeholder:"FILE" help:"Certificates in PEM of the authorities that brokers are checked against. Empty: those of the system."`
-	TLSCert        string `name:"kafka.tls-cert-file" default:"" placeholder:"FILE" help:"Certificate in PEM by which Shale proves itself to brokers. Empty: none."`
+	TLSCA          string `name:"kafka.tls-ca-file" default:"" placeholder:"FILE" help:"PEM file with the certificate authorities that may sign the certificates of brokers. Empty: those of the system."`
+	TLSCert        string `name:"kafka.tls-cert-file" default:"" placeholder:"FILE" help:"PEM file with the client certificate that Shale presents to brokers. Empty: none."`
 	TLSKey         string `name:"kafka.tls-key-file" default:"" placeholder:"FILE" help:"Private key in PEM of kafka.tls-cert-file."`
 	Mechanism      string `name:"kafka.sasl-mechanism" default:"" placeholder:"NAME" help:"How Shale logs in to brokers: plain, scram-sha-256 or scram-sha-512. plain sends the password, so use TLS with it. Empty: there is no login."`
 	User           string `name:"kafka.sasl-user" default:"" placeholder:"NAME" help:"User for kafka.sasl-mechanism."`

@@ -98,6 +98,10 @@ func (l *loader) mistake(origin, name string, err error) {
 	if l.inside != "" {
 		name = l.inside + "." + name
 	}
+	if origin == "--"+name {
+		l.mistakes = append(l.mistakes, fmt.Errorf("%s: %w", origin, err))
+		return
+	}
 	l.mistakes = append(l.mistakes, fmt.Errorf("%s: %s: %w", origin, name, err))
 }
 

@@ -16,11 +16,11 @@ type Memcached struct {
 	Timeout     time.Duration `name:"cache.memcached-timeout" type:"time" default:"100ms" placeholder:"TIME" min:"1ms" max:"1m" help:"Longest wait of a query for memcached. The wait is shorter if the server is usually faster, and never longer than the bucket usually takes."`
 	TTL         time.Duration `name:"cache.memcached-ttl" type:"time" default:"7d" placeholder:"TIME" max:"30d" help:"How long a page may stay in memcached, so that pages of merged blocks leave it. 0: until memcached needs the room."`
 	Fresh       Switch        `name:"cache.memcached-fresh" default:"on" placeholder:"on|off" help:"Store pages of new blocks in memcached before a query asks for them."`
-	Prefix      string        `name:"cache.memcached-prefix" default:"shale" placeholder:"TEXT" help:"Begin of all keys in memcached. Shale servers with the same prefix and the same bucket share pages."`
+	Prefix      string        `name:"cache.memcached-prefix" default:"shale" placeholder:"TEXT" help:"Prefix of all keys in memcached. Shale servers with the same prefix and the same bucket share pages."`
 	Connections int           `name:"cache.memcached-connections" type:"count" default:"2" placeholder:"N" min:"1" max:"64" help:"Connections to each memcached server for reads, besides one for writes. Each takes many requests at a time."`
 	TLS         Switch        `name:"cache.memcached-tls" default:"off" placeholder:"on|off" help:"Use TLS for all connections to memcached."`
 	TLSCA       string        `name:"cache.memcached-tls-ca" default:"" placeholder:"FILE" help:"Certificates in PEM of the authorities that memcached servers are checked against. Empty: those of the system."`
-	TLSCert     string        `name:"cache.memcached-tls-cert" default:"" placeholder:"FILE" help:"Certificate in PEM by which Shale proves itself to memcached, with its key at the end. Empty: none."`
+	TLSCert     string        `name:"cache.memcached-tls-cert" default:"" placeholder:"FILE" help:"PEM file with the client certificate that Shale presents to memcached, followed by its key. Empty: none."`
 }
 
 // List returns the servers, or none if the tier is off.

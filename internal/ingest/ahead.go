@@ -33,7 +33,7 @@ func (p *Partition) lookAhead(ctx context.Context, from int64) error {
 			return err
 		}
 	}
-	p.o.Logger.Info("looked for labels in the records ahead", "partition", p.o.Partition, "from", from, "to", r.Next(), "series", series,
+	p.o.Logger.Info("searched later records for missing labels", "partition", p.o.Partition, "from", from, "to", r.Next(), "series", series,
 		"took", time.Since(began).Round(time.Millisecond))
 	return nil
 }

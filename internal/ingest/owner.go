@@ -221,13 +221,13 @@ func (w *Owner) run(x *owned) {
 		}
 		if cause := context.Cause(ctx); errors.Is(cause, errLeft) || errors.Is(cause, errResized) {
 			if err != nil {
-				w.o.Logger.Warn("a partition was let go, and its end failed", "partition", x.number, "err", err)
+				w.o.Logger.Warn("a partition was released, but closing it failed", "partition", x.number, "err", err)
 			}
 			end(nil)
 			continue
 		}
 		if errors.Is(err, ErrClosed) {
-			w.o.Logger.Info("a partition has ended, and the bucket has all of it", "topic", w.o.Topic, "partition", x.number)
+			w.o.Logger.Info("a partition has ended, and all of its records are in the bucket", "topic", w.o.Topic, "partition", x.number)
 			x.set(nil, Closed, nil)
 			<-ctx.Done()
 			end(nil)

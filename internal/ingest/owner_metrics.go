@@ -23,7 +23,7 @@ func NewOwnerMetrics(reg prometheus.Registerer) *OwnerMetrics {
 	m := &OwnerMetrics{
 		state: prometheus.NewDesc("shale_partition_state", "Whether a partition is in a state: opening, reading (not at the end yet), ready, leaving (to another process), waiting (for the topic before), closed (its topic has ended), stopped or ended.",
 			[]string{"topic", "partition", "state"}, nil),
-		covered: prometheus.NewDesc("shale_partition_covered_offset", "First offset of a partition that the bucket has not, as far as this process knows.", label, nil),
+		covered: prometheus.NewDesc("shale_partition_covered_offset", "First offset of a partition that is not in the bucket, as far as this process knows.", label, nil),
 		next:    prometheus.NewDesc("shale_partition_next_offset", "First offset of a partition that was not read.", label, nil),
 		behind:  prometheus.NewDesc("shale_partition_unshipped_records", "Records of a partition that were read and are not in the bucket.", label, nil),
 	}
@@ -31,7 +31,7 @@ func NewOwnerMetrics(reg prometheus.Registerer) *OwnerMetrics {
 		Name: "shale_partition_moves_total", Help: "Partitions that came to this process or left it, by what happened: held, released (after a ship) or lost (the session ended).",
 	}, []string{"what"})
 	m.takeovers = prometheus.NewCounter(prometheus.CounterOpts{
-		Name: "shale_partition_takeovers_total", Help: "Times that a standby (ship=standby) began to ship a partition because no other process did.",
+		Name: "shale_partition_takeovers_total", Help: "Times that a standby process (ship=standby) took over shipping a partition because no other process shipped it.",
 	})
 	reg.MustRegister(m, m.moves, m.takeovers)
 	return m

@@ -44,7 +44,7 @@ func (c *stepCursor) Next(ctx context.Context) bool {
 	for c.err == nil && c.Cursor.Next(ctx) {
 		l := c.Labels()
 		if len(l) == 0 {
-			c.err = fmt.Errorf("%w: series %s: a source has not the labels that say which rollups it has", model.ErrCorrupt, c.Key())
+			c.err = fmt.Errorf("%w: series %s: a source lacks the labels that name its rollups", model.ErrCorrupt, c.Key())
 			return false
 		}
 		var step int64

@@ -351,7 +351,7 @@ func (l *Ledger) hold(ctx context.Context) {
 	l.mu.RUnlock()
 	holdings, err := l.o.Holdings(ctx, names)
 	if err != nil && !errors.Is(err, context.Canceled) {
-		l.o.Logger.Warn("cannot find out all that tenants have stored; will retry", "err", err)
+		l.o.Logger.Warn("cannot measure what tenants have stored; will retry", "err", err)
 	}
 	for name, h := range holdings {
 		l.of(name, true).change(func(u *Usage) {

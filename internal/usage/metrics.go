@@ -24,12 +24,12 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		return f.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
 	}
 	m := &metrics{
-		saved:    f.NewGauge(prometheus.GaugeOpts{Name: "shale_usage_save_success", Help: "Whether the last writing of what tenants have used succeeded; while it is 0, a restart forgets what was used since."}),
+		saved:    f.NewGauge(prometheus.GaugeOpts{Name: "shale_usage_save_success", Help: "1 if the usage of tenants was last saved without an error; while it is 0, a restart loses what came since."}),
 		accounts: f.NewGauge(prometheus.GaugeOpts{Name: "shale_usage_accounts", Help: "Tenants that have an account of their own today; all others share one."}),
-		series:   vec("shale_usage_series", "Greatest number of active series of a tenant today, each minute; the 100 tenants that cost most have metrics, and the others count as (other).", []string{"tenant"}),
-		stored:   vec("shale_usage_stored_bytes", "Bytes of a tenant in the bucket, each minute; the 100 tenants that cost most have metrics, and the others count as (other).", []string{"tenant"}),
-		queries:  vec("shale_usage_queries", "Requests of a tenant today that read, each minute; the 100 tenants that cost most have metrics, and the others count as (other).", []string{"tenant"}),
-		dollars:  vec("shale_usage_dollars", "What a tenant is charged for today, by the price settings, each minute; the 100 tenants that cost most have metrics, and the others count as (other).", []string{"tenant"}),
+		series:   vec("shale_usage_series", "Highest number of active series of a tenant today, updated every minute; the 100 tenants that cost most have metrics, and the others count as (other).", []string{"tenant"}),
+		stored:   vec("shale_usage_stored_bytes", "Bytes of a tenant in the bucket, updated every minute; the 100 tenants that cost most have metrics, and the others count as (other).", []string{"tenant"}),
+		queries:  vec("shale_usage_queries", "Read requests of a tenant today, updated every minute; the 100 tenants that cost most have metrics, and the others count as (other).", []string{"tenant"}),
+		dollars:  vec("shale_usage_dollars", "Dollars that a tenant is charged for today by the price settings, updated every minute; the 100 tenants that cost most have metrics, and the others count as (other).", []string{"tenant"}),
 	}
 	m.saved.Set(1)
 	return m

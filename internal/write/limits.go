@@ -15,7 +15,7 @@ type Limits struct {
 	MaxAge time.Duration `name:"max-age" tenant:"own" type:"time" default:"7d" placeholder:"TIME" help:"Oldest sample or log line to accept; older ones are refused and counted. 0: accept any age that retention keeps."`
 	// AgeSetting names the setting that MaxAge is the value of; empty means max-age.
 	AgeSetting string        `kong:"-"`
-	MaxFuture  time.Duration `name:"max-future" tenant:"own" type:"time" default:"10m" placeholder:"TIME" help:"How far ahead of the clock a sample or log line may be; later ones are refused and counted."`
+	MaxFuture  time.Duration `name:"max-future" tenant:"own" type:"time" default:"10m" placeholder:"TIME" help:"How far in the future a sample or log line may be; later ones are refused and counted."`
 	// MaxInflightBytes bounds the bytes of all requests in flight hold, as sent and as decoded.
 	MaxInflightBytes int64 `kong:"-"`
 	// MaxBodyBytes and MaxDecodedBytes bound one request before and after decompression.
@@ -35,7 +35,7 @@ type Limits struct {
 	TenantLines        int64         `name:"limits.tenant-lines" tenant:"own" type:"count" default:"5000000" placeholder:"N" min:"0" help:"Most log lines per second of each tenant, with a burst of limits.tenant-burst. 0: no limit."`
 	TenantLineBytes    int64         `name:"limits.tenant-line-bytes" tenant:"own" type:"size" default:"1GiB" placeholder:"SIZE" min:"0" help:"Most bytes of log lines per second of each tenant, with a burst of limits.tenant-burst. 0: no limit."`
 	TenantRequestBytes int64         `name:"limits.tenant-request-bytes" tenant:"own" type:"size" default:"4GiB" placeholder:"SIZE" min:"0" help:"Most bytes per second of the write requests of each tenant over HTTP, as sent and as decoded together, with a burst of limits.tenant-burst. 0: no limit."`
-	TenantBurst        time.Duration `name:"limits.tenant-burst" tenant:"own" type:"time" default:"10s" placeholder:"TIME" min:"1s" max:"1h" help:"How far a tenant that has been silent may run ahead of its rates per second, in time."`
+	TenantBurst        time.Duration `name:"limits.tenant-burst" tenant:"own" type:"time" default:"10s" placeholder:"TIME" min:"1s" max:"1h" help:"How many seconds of its rate limits a silent tenant saves up for a burst."`
 	// TenantRequests bounds the requests of one tenant over HTTP at one time, which keep connections.
 	TenantRequests int64 `name:"limits.tenant-requests" tenant:"own" type:"count" default:"256" placeholder:"N" min:"0" help:"Most write requests of each tenant over HTTP at one time. 0: no limit but limits.connections."`
 }

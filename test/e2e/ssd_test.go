@@ -282,7 +282,7 @@ func TestSSDCacheFaults(t *testing.T) {
 	}
 	s.start()
 	t.Logf("with a file in place of the folder: %v", s.run(t))
-	if text := s.logText(t); !bytes.Contains(text, []byte("the SSD cache takes itself out")) {
+	if text := s.logText(t); !bytes.Contains(text, []byte("the SSD cache is not used, or only read")) {
 		t.Error("the log does not say that the cache is out")
 	}
 }

@@ -19,11 +19,11 @@ func newMetrics(t *Tier) *metrics {
 		hits:    counter("shale_answers_hits_total", "Requests whose whole response was kept from an earlier one."),
 		misses:  counter("shale_answers_misses_total", "Requests that may have a kept response and had none."),
 		joined:  counter("shale_answers_joined_total", "Requests that got the response to an equal request that was running."),
-		evicted: counter("shale_answers_evictions_total", "Kept responses that left for others."),
+		evicted: counter("shale_answers_evictions_total", "Kept responses that were evicted to make room for others."),
 		stale:   make(map[string]prometheus.Counter),
 	}
 	stale := f.NewCounterVec(prometheus.CounterOpts{
-		Name: "shale_answers_stale_total", Help: "Kept responses that were asked for and no longer held, by cause: rows (were written in their range), lists (of series have changed), whole (the catalogue or a deletion), expired (retention). Of unknown, another server does not say, and the response stays kept.",
+		Name: "shale_answers_stale_total", Help: "Kept responses that were requested but out of date, by cause: rows (new in their range), lists (of series changed), whole (catalogue or deletion), expired (retention), unknown (another server cannot tell; it stays kept).",
 	}, []string{"cause"})
 	for _, c := range t.o.Causes {
 		m.stale[c] = stale.WithLabelValues(c)

@@ -64,7 +64,7 @@ func New(o Options) *Deletions {
 		o.Settle = time.Second
 	}
 	return &Deletions{o: o, one: model.NewTurn(), asks: model.NewTurn(), made: promauto.With(o.Registerer).NewCounterVec(prometheus.CounterOpts{
-		Name: "shale_deletions_made_total", Help: "Deletions that this process was told to make while roles run apart, by result: done or failed.",
+		Name: "shale_deletions_made_total", Help: "Deletions requested from this process while roles run in separate processes, by result: done or failed.",
 	}, []string{"result"})}
 }
 
@@ -92,7 +92,7 @@ func (d *Deletions) Delete(ctx context.Context, x deletion.Deletion) (request st
 	case <-time.After(d.o.Settle + d.o.Settle/10):
 		return x.Request, nil
 	case <-ctx.Done():
-		return "", fmt.Errorf("%w: deletion %s is made, and other processes are about to notice: %w", model.ErrTransient, x.Request, ctx.Err())
+		return "", fmt.Errorf("%w: deletion %s is recorded, but other processes may not have noticed it yet: %w", model.ErrTransient, x.Request, ctx.Err())
 	}
 }
 

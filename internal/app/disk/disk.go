@@ -52,7 +52,7 @@ func Watch(fs vfs.FS, dir string, limit int64, reg prometheus.Registerer) *Disk 
 	f := promauto.With(reg)
 	f.NewGaugeFunc(prometheus.GaugeOpts{Name: "shale_disk_used_bytes", Help: "Size of the files in the data folder."},
 		func() float64 { return float64(d.used.Load()) })
-	f.NewGaugeFunc(prometheus.GaugeOpts{Name: "shale_disk_limit_bytes", Help: "Largest size of the data folder. Somewhat below it, writes are refused."},
+	f.NewGaugeFunc(prometheus.GaugeOpts{Name: "shale_disk_limit_bytes", Help: "Largest size of the data folder; writes are refused somewhat below it."},
 		func() float64 { return float64(limit) })
 	f.NewGaugeFunc(prometheus.GaugeOpts{Name: "shale_disk_reserved_bytes", Help: "Bytes of the data folder that are reserved for buffered rows and for running merges and ships."},
 		func() float64 { return float64(d.Reserved() + d.toFlush()) })

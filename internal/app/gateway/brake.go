@@ -69,13 +69,13 @@ func newBrake(o *Options) (b *brake, err error) {
 	b.use.Store(&kafka.Use{})
 	f := promauto.With(o.Registerer)
 	f.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "shale_gateway_retention_used_ratio", Help: "Share of the retention of the topic that has passed for the oldest record that is not in the bucket. From 0.75 on gateways create few series, from 0.9 on they refuse all writes, and at 1 Kafka deletes the record.",
+		Name: "shale_gateway_retention_used_ratio", Help: "Share of the retention of the topic that has passed for the oldest record that is not in the bucket; from 0.75 gateways create few series, from 0.9 they refuse all writes.",
 	}, func() float64 { return b.use.Load().Share })
 	f.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "shale_gateway_unknown_partitions", Help: "Partitions of which neither an ingester nor the bucket has ever said how far the bucket has them. They count as if it had nothing of them.",
+		Name: "shale_gateway_unknown_partitions", Help: "Partitions whose position in the bucket neither an ingester nor the bucket has reported yet; they count as not stored at all.",
 	}, func() float64 { return float64(b.unknown()) })
 	b.failed = f.NewCounter(prometheus.CounterOpts{
-		Name: "shale_gateway_retention_failed_checks_total", Help: "Times that Kafka or the bucket did not say how old the records are that are not in the bucket. The last known share goes on to count.",
+		Name: "shale_gateway_retention_failed_checks_total", Help: "Failed checks of the age of the oldest record that is not in the bucket; the last known share stays in force.",
 	})
 	return b, nil
 }

@@ -196,7 +196,7 @@ func (g *Gateway) watch(ctx context.Context) {
 		switch {
 		case ctx.Err() != nil:
 		case err != nil:
-			g.o.Logger.Warn("cannot ask the bucket whether another topic takes writes, or begin with it; trying again", "err", err)
+			g.o.Logger.Warn("cannot ask the bucket for another topic, or cannot switch to it; trying again", "err", err)
 		case !changed: // a command that seals it may have been given up
 			l.producer.Unseal(ctx)
 		}

@@ -59,7 +59,7 @@ func newSeries(o *Options, announcer *known.Announcer) *series {
 	}
 	f := promauto.With(o.Registerer)
 	s.unlisted = f.NewCounter(prometheus.CounterOpts{
-		Name: "shale_gateway_unlisted_series_total", Help: "New or known series that passed the limits on series because ingesters have not listed those of the tenant, such as more than 131,072 in a partition.",
+		Name: "shale_gateway_unlisted_series_total", Help: "Series that passed the limits on series because ingesters have not listed the series of the tenant, for example more than 131,072 in a partition.",
 	})
 	f.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "shale_gateway_counted_series", Help: "Active series of all tenants, as ingesters have counted them some seconds ago.",
@@ -225,7 +225,7 @@ func (s *series) overNumbers(b *model.Batch, most int64) (allowed, refused []int
 			return nil, nil, nil
 		}
 		return nil, fresh, &model.LimitError{Limit: "limits.tenant-series", Tenant: true, Text: fmt.Sprintf(
-			"refused %d of %d new series: tenant %s has %d active series and may have %d; drop series or labels that nothing needs, or raise the limit",
+			"refused %d of %d new series: tenant %s has %d active series and may have %d; drop unneeded series or labels, or raise the limit",
 			len(fresh), b.Labels.Len(), b.Tenant, active, most)}
 	}
 	if l := s.groupsOf(b.Tenant); !l.None() {
@@ -276,7 +276,7 @@ func (s *series) passed(tenant string, n int) {
 	s.unlisted.Add(float64(n))
 	now := time.Now().UnixNano()
 	if last := s.warned.Load(); now-last > int64(unlistedEvery) && s.warned.CompareAndSwap(last, now) {
-		s.log.Warn("the limits on series do not hold for a tenant: ingesters have not listed its series, so that new ones cannot be told from known ones",
+		s.log.Warn("the limits on series do not apply to a tenant: ingesters have not listed its series, so new ones cannot be distinguished from known ones",
 			"tenant", tenant, "series", n)
 	}
 }

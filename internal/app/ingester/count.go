@@ -68,7 +68,7 @@ func Count(ctx context.Context, owner *ingest.Owner, to *kafka.State, epoch *top
 		m.unlisted.Set(float64(len(now)))
 		for tenant := range now {
 			if !unlisted[tenant] && len(unlisted) < mostTenants {
-				log.Warn("gateways do not apply the limits on series of a tenant: it has too many series in a partition for a list of them", "tenant", tenant, "most", mostListed)
+				log.Warn("gateways cannot apply the limits on series of a tenant: a partition has more of its series than a list has room for", "tenant", tenant, "most", mostListed)
 			}
 		}
 		unlisted = now
@@ -89,9 +89,9 @@ type CountMetrics struct{ unlisted, unlistedMetrics prometheus.Gauge }
 func NewCountMetrics(r prometheus.Registerer) *CountMetrics {
 	f := promauto.With(r)
 	return &CountMetrics{f.NewGauge(prometheus.GaugeOpts{
-		Name: "shale_ingest_unlisted_tenants", Help: "Tenants whose limits on series gateways do not apply, since a partition has more series of them than a list of them takes.",
+		Name: "shale_ingest_unlisted_tenants", Help: "Tenants whose limits on series gateways cannot apply, because a partition has more of their series than a list has room for.",
 	}), f.NewGauge(prometheus.GaugeOpts{
-		Name: "shale_ingest_unlisted_metrics", Help: "Metrics whose series of a partition gateways are not told of for limits.metric-series, since a record of them would be too large.",
+		Name: "shale_ingest_unlisted_metrics", Help: "Metrics that are not reported to gateways for limits.metric-series, because the record of a partition would be too large.",
 	})}
 }
 

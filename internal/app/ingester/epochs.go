@@ -134,7 +134,7 @@ func (x *Epochs) begin(ctx context.Context, e *topics.Epoch) (err error) {
 	} else if l.member, err = Join(ctx, x.o.Config, e, l.owner, x.o.Logger); err != nil && e.Number < uint64(len(known)) && gone(err) {
 		// No group divides the partitions of such a topic. Those that the bucket has all of are closed by whoever
 		// is first, and the others say what is missing. Later epochs take writes meanwhile.
-		x.o.Logger.Error("a topic is gone before the bucket says that it has all of it", "topic", e.Topic, "epoch", e.Number, "err", err)
+		x.o.Logger.Error("a topic was deleted before all of its records were in the bucket", "topic", e.Topic, "epoch", e.Number, "err", err)
 		l.member = nil
 		l.owner.Hold(all(e.Partitions)...)
 	} else if err != nil {
@@ -208,7 +208,7 @@ func (x *Epochs) follow(ctx context.Context) {
 		}
 		err := x.next(ctx)
 		if err != nil && ctx.Err() == nil && !failing {
-			x.o.Logger.Warn("cannot begin with another topic, or ask the bucket whether there is one; trying again", "err", err)
+			x.o.Logger.Warn("cannot switch to another topic, or cannot ask the bucket for it; trying again", "err", err)
 		}
 		failing = err != nil
 		x.mu.Lock()
@@ -269,7 +269,7 @@ func (x *Epochs) endEarlier(ctx context.Context) {
 			l.owner.Each(func(n int32, _ *ingest.Partition, _ ingest.State, _ error) { l.owner.Lose(n) })
 		}
 		l.close()
-		x.o.Logger.Info("a topic has ended, and the bucket has all of it", "topic", l.epoch.Topic, "epoch", l.epoch.Number, "given_up", lost)
+		x.o.Logger.Info("a topic has ended, and all of its records are in the bucket", "topic", l.epoch.Topic, "epoch", l.epoch.Number, "given_up", lost)
 		x.share()
 	}
 }

@@ -82,7 +82,7 @@ func Open(ctx context.Context, o Options) (*Log, error) {
 	}
 	l := &Log{o: o, client: client, epochs: o.Epochs}
 	if err := l.ask(ctx); err != nil {
-		o.Logger.Warn("cannot ask Kafka for the ends of partitions; queries are refused that depend on them", "err", err)
+		o.Logger.Warn("cannot ask Kafka for the ends of partitions; queries that depend on them are refused", "err", err)
 	}
 	running, stop := context.WithCancel(context.Background())
 	l.running, l.stop = running, stop

@@ -59,7 +59,7 @@ func New(o Options) (*Source, error) {
 		o:         o,
 		started:   f.NewCounter(prometheus.CounterOpts{Name: "shale_tls_handshakes_started_total", Help: "TLS handshakes that clients have begun."}),
 		completed: f.NewCounter(prometheus.CounterOpts{Name: "shale_tls_handshakes_completed_total", Help: "TLS handshakes that have succeeded."}),
-		fresh:     f.NewGauge(prometheus.GaugeOpts{Name: "shale_tls_reload_success", Help: "Whether the last reading of the TLS files succeeded; while it is 0, the certificates from before count."}),
+		fresh:     f.NewGauge(prometheus.GaugeOpts{Name: "shale_tls_reload_success", Help: "1 if the TLS files were last read without an error; while it is 0, the previous certificates are used."}),
 		expires:   f.NewGauge(prometheus.GaugeOpts{Name: "shale_tls_certificate_expiry_seconds", Help: "Unix time at which the certificate of the server ends."}),
 		caExpires: f.NewGauge(prometheus.GaugeOpts{Name: "shale_tls_client_ca_expiry_seconds", Help: "Unix time at which the first of the authorities of clients ends; 0 if there are none."}),
 	}
@@ -187,7 +187,7 @@ func (s *Source) Watch(ctx context.Context, interval time.Duration, hurry <-chan
 		if err != nil {
 			s.fresh.Set(0)
 			if !missing || asked {
-				s.o.Logger.Error("cannot read the TLS files: the certificates from before count", "err", err)
+				s.o.Logger.Error("cannot read the TLS files; keeping the previous certificates", "err", err)
 			}
 			missing = true
 			continue
@@ -198,7 +198,7 @@ func (s *Source) Watch(ctx context.Context, interval time.Duration, hurry <-chan
 			continue
 		}
 		if err := s.use(files); err != nil {
-			s.o.Logger.Error("the TLS files do not fit together: the certificates from before count", "err", err)
+			s.o.Logger.Error("cannot use the TLS files together; keeping the previous certificates", "err", err)
 			continue
 		}
 		s.o.Logger.Info("read the TLS files", "cert", s.o.Cert, "client_ca", s.o.ClientCA)

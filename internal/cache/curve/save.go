@@ -150,7 +150,7 @@ func (s *Sampler) load() error {
 	}
 	warn := func(err error) {
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			s.o.Logger.Warn("cannot read what is known of the cache's past; it begins again", "dir", s.o.Dir, "err", err)
+			s.o.Logger.Warn("cannot read the history of the cache; starting without it", "dir", s.o.Dir, "err", err)
 		}
 	}
 	b, err := s.read(hoursFile, maxHoursBytes)
@@ -206,7 +206,7 @@ func (s *Sampler) save() {
 		err = s.write(sampleFile, s.recent.encode(s.limit.Load()))
 	}
 	if err != nil {
-		s.o.Logger.Warn("cannot keep the curves of the cache; the next try is in some minutes", "dir", s.o.Dir, "err", err)
+		s.o.Logger.Warn("cannot save the curves of the cache; retrying in some minutes", "dir", s.o.Dir, "err", err)
 	}
 }
 

@@ -30,7 +30,7 @@ func newMetrics(t *Tier) *metrics {
 	m := &metrics{
 		hits:     counter("shale_cache_hits_total", "Pages found in the cache."),
 		misses:   counter("shale_cache_misses_total", "Pages that had to be fetched from the next tier."),
-		waits:    counter("shale_cache_waits_total", "Pages that another process was bringing to memcached, so that a query waited for a moment."),
+		waits:    counter("shale_cache_waits_total", "Pages for which a query waited briefly, because another process was storing them in memcached."),
 		stored:   counter("shale_cache_stored_total", "Pages that were stored in memcached."),
 		bad:      counter("shale_cache_bad_records_total", "Records of a tier of the cache that could not be read or did not match their checksum, and were fetched from the bucket instead."),
 		written:  counter("shale_cache_written_bytes_total", "Bytes that a tier of the cache has written to its disk or its servers."),

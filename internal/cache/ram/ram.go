@@ -95,9 +95,9 @@ func New(o Options) (*Cache, error) {
 	}
 	c.hits = counter("shale_cache_hits_total", "Pages found in the cache.")
 	c.misses = counter("shale_cache_misses_total", "Pages that had to be fetched from the next tier.")
-	c.unread = counter("shale_cache_evictions_unread_total", "Pages that left the cache without having been wanted by any query since they entered.")
+	c.unread = counter("shale_cache_evictions_unread_total", "Pages that were evicted without being used by any query since they entered the cache.")
 	f.NewCounterFunc(prometheus.CounterOpts{
-		Name: "shale_cache_evictions_total", Help: "Pages that left the cache for others.", ConstLabels: prometheus.Labels{"tier": "ram"},
+		Name: "shale_cache_evictions_total", Help: "Pages that were evicted to make room for others.", ConstLabels: prometheus.Labels{"tier": "ram"},
 	}, func() float64 { return float64(c.stats.Snapshot().Evictions) })
 	gauge := func(name, help string, value func() float64) {
 		f.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help, ConstLabels: prometheus.Labels{"tier": "ram"}}, value)

@@ -118,7 +118,7 @@ type WhatIf struct {
 	Server
 	RAM   string `name:"ram" placeholder:"SIZE" help:"The memory budget of the server: a multiple such as 2x, or a size such as 16GiB."`
 	SSD   string `name:"ssd" placeholder:"SIZE" help:"The SSD cache: a multiple such as 4x, or a size such as 200GiB."`
-	Hours int    `default:"24" placeholder:"N" help:"Traffic of how many of the last hours; at most 168 are known."`
+	Hours int    `default:"24" placeholder:"N" help:"How many of the last hours of traffic to replay; at most 168 are kept."`
 	JSON  bool   `name:"json" help:"Print the answer of the server as JSON."`
 }
 

@@ -96,14 +96,14 @@ func (h *health) has(c cause) bool { return cause(h.out.Load())&c != 0 }
 // leave takes the tier out.
 func (h *health) leave(c cause, err error) {
 	if cause(h.out.Or(uint32(c)))&c == 0 {
-		h.log.Warn("the SSD cache takes itself out", "dir", h.dir, "cause", c.String(), "reads", h.readable(), "err", err)
+		h.log.Warn("the SSD cache is not used, or only read, until its disk recovers", "dir", h.dir, "cause", c.String(), "reads", h.readable(), "err", err)
 	}
 }
 
 // enter ends a cause.
 func (h *health) enter(c cause) {
 	if cause(h.out.And(^uint32(c)))&c != 0 {
-		h.log.Info("the SSD cache is back", "dir", h.dir, "was", c.String(), "in_use", h.writable())
+		h.log.Info("a problem of the SSD cache has ended", "dir", h.dir, "was", c.String(), "in_use", h.writable())
 	}
 }
 

@@ -42,8 +42,8 @@ func newMetrics(s *Store) *metrics {
 	m := &metrics{
 		hits:       newCounter("shale_cache_hits_total", "Pages found in the cache."),
 		misses:     newCounter("shale_cache_misses_total", "Pages that had to be fetched from the next tier."),
-		evicted:    newCounter("shale_cache_evictions_total", "Pages that left the cache for others."),
-		unread:     newCounter("shale_cache_evictions_unread_total", "Pages that left the cache without having been wanted by any query since they entered."),
+		evicted:    newCounter("shale_cache_evictions_total", "Pages that were evicted to make room for others."),
+		unread:     newCounter("shale_cache_evictions_unread_total", "Pages that were evicted without being used by any query since they entered the cache."),
 		admitted:   newCounter("shale_cache_admitted_total", "Pages that were written to the SSD cache: those that a second query wanted, and those of new blocks."),
 		bad:        newCounter("shale_cache_bad_records_total", "Records of a tier of the cache that could not be read or did not match their checksum, and were fetched from the bucket instead."),
 		written:    newCounter("shale_cache_written_bytes_total", "Bytes that a tier of the cache has written to its disk or its servers."),
@@ -78,7 +78,7 @@ func (m *metrics) gauges(s *Store, f promauto.Factory, tier prometheus.Labels) {
 	for _, c := range causes() {
 		labels := prometheus.Labels{"tier": "ssd", "cause": c.String()}
 		f.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "shale_cache_out", Help: "Whether the SSD cache has taken itself out, by cause: slow, failing, full, unwritable, missing or hung. When it is full or unwritable, it is still read.", ConstLabels: labels,
+			Name: "shale_cache_out", Help: "1 while the SSD cache has disabled itself, by cause: slow, failing, full, unwritable, missing or hung; when full or unwritable, it is still read.", ConstLabels: labels,
 		}, func() float64 {
 			if s.health.has(c) {
 				return 1

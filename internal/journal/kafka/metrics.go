@@ -45,7 +45,7 @@ func NewProducerMetrics(reg prometheus.Registerer) *ProducerMetrics {
 	m.records = f.NewCounter(prometheus.CounterOpts{Name: "shale_kafka_records_total", Help: "Records that Kafka acknowledged: the parts of batches by partition."})
 	m.bytes = f.NewCounter(prometheus.CounterOpts{Name: "shale_kafka_append_bytes_total", Help: "Bytes of records that Kafka acknowledged."})
 	m.full = f.NewCounter(prometheus.CounterOpts{Name: "shale_kafka_full_total", Help: "Batches that were refused because the memory for batches that wait for Kafka was full."})
-	m.lost = f.NewCounter(prometheus.CounterOpts{Name: "shale_kafka_append_errors_total", Help: "Batches that Kafka did not acknowledge in time, or refused. They may be stored."})
+	m.lost = f.NewCounter(prometheus.CounterOpts{Name: "shale_kafka_append_errors_total", Help: "Batches that Kafka did not acknowledge in time, or refused, and may have stored."})
 	return m
 }
 
@@ -81,7 +81,7 @@ func NewReaderMetrics(reg prometheus.Registerer) *ReaderMetrics {
 		records:  f.NewCounterVec(prometheus.CounterOpts{Name: "shale_partition_read_records_total", Help: "Records read of a partition."}, label),
 		bytes:    f.NewCounterVec(prometheus.CounterOpts{Name: "shale_partition_read_bytes_total", Help: "Bytes of records read of a partition."}, label),
 		lag:      f.NewGaugeVec(prometheus.GaugeOpts{Name: "shale_partition_lag_records", Help: "Records of a partition that are not read yet, as of the last response of Kafka."}, label),
-		answered: f.NewGaugeVec(prometheus.GaugeOpts{Name: "shale_partition_last_response_seconds", Help: "When a broker last answered the reader of a partition, in Unix seconds. The lag is that of this time."}, label),
+		answered: f.NewGaugeVec(prometheus.GaugeOpts{Name: "shale_partition_last_response_seconds", Help: "Unix time at which a broker last answered the reader of a partition; the lag is as of this time."}, label),
 		failed:   f.NewGaugeVec(prometheus.GaugeOpts{Name: "shale_partition_reader_failed", Help: "Whether the reader of a partition has stopped at a gap, a record that cannot be read, or another topic."}, label),
 	}
 }

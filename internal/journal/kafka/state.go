@@ -138,7 +138,7 @@ func OpenState(o StateOptions) (*State, error) {
 		written: f(prometheus.CounterOpts{Name: "shale_state_written_records_total", Help: "Records that this process has written to the state topic."}),
 		failed:  f(prometheus.CounterOpts{Name: "shale_state_failed_records_total", Help: "Records that Kafka did not take into the state topic; newer ones follow."}),
 		refused: f(prometheus.CounterOpts{Name: "shale_state_oversized_records_total", Help: "Records of the state topic that are larger than this version takes, and are not used."}),
-		foreign: f(prometheus.CounterOpts{Name: "shale_state_foreign_records_total", Help: "Records of the state topic that are not used: their writers had read the topic that was deleted, and not this one."}),
+		foreign: f(prometheus.CounterOpts{Name: "shale_state_foreign_records_total", Help: "Records of the state topic that are ignored because their writers had read the deleted topic, not this one."}),
 		again:   f(prometheus.CounterOpts{Name: "shale_state_topic_changes_total", Help: "Times that the state topic was found to be another one than before: it was deleted and made again."}),
 	}
 	if err := s.connect(); err != nil {

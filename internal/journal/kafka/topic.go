@@ -79,7 +79,7 @@ func placement(ctx context.Context, cl *kgo.Client, topic string) (*Topic, error
 		return nil, fmt.Errorf("kafka: topic %s: %w", topic, classified(d.Err))
 	}
 	if d.ID == (kadm.TopicID{}) {
-		return nil, fmt.Errorf("kafka: topic %s: %w: the brokers give it no id, so that one that was made again could not be told from it; Kafka 3.1 or later is needed", topic, model.ErrInvalid)
+		return nil, fmt.Errorf("kafka: topic %s: %w: the brokers give it no id, so a topic that was deleted and made again could not be distinguished from it; Kafka 3.1 or later is needed", topic, model.ErrInvalid)
 	}
 	t := &Topic{Name: topic, ID: idText(d.ID), Partitions: int32(len(d.Partitions)), Brokers: len(m.Brokers), Settings: map[string]string{}}
 	for _, p := range d.Partitions.Sorted() {

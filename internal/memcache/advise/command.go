@@ -19,14 +19,14 @@ import (
 type Command struct {
 	From    []string      `arg:"" name:"addr" help:"Servers as HOST:PORT or a path of a socket; or a file with the table of memcached-tool, lines of SIZE COUNT, or a dump; - for standard input."`
 	Factor  []float64     `short:"f" placeholder:"N" help:"A growth factor to judge too, such as 1.07."`
-	Memory  int64         `short:"m" placeholder:"MB" help:"Memory of a server whose table or sizes are read from a file, in megabytes as -m of memcached: items as listed are taken to fill it."`
+	Memory  int64         `short:"m" placeholder:"MB" help:"With a file: memory of the server in megabytes, as -m of memcached. The listed items are assumed to fill it."`
 	Price   float64       `default:"4.43" placeholder:"DOLLARS" help:"Price of a GB of memory in a month."`
 	Items   int           `default:"5000000" placeholder:"N" help:"How many items of each server to look at."`
 	Timeout time.Duration `default:"5s" placeholder:"TIME" help:"How long a server may take for a line of its response."`
-	Watch   time.Duration `placeholder:"TIME" help:"Watch the requests of one server for so long, such as 10m, and predict its hit ratio with half, twice and four times the memory."`
+	Watch   time.Duration `placeholder:"TIME" help:"Watch the requests of one server for this long, such as 10m. Predicts its hit ratio with half, twice and four times the memory."`
 	Keys    int           `default:"100000" placeholder:"N" help:"How many keys --watch simulates at most, at 500 bytes each. If there are more, it takes a sample."`
 	Quiet   bool          `short:"q" help:"Do not show the progress of --watch."`
-	Emit    bool          `help:"Print only the command line of a server as advised."`
+	Emit    bool          `help:"Print only the advised command line of the server."`
 	JSON    bool          `name:"json" help:"Print the report as JSON."`
 }
 

@@ -20,7 +20,7 @@ import (
 // Commands are the subcommands of `shale memcached capture`.
 type Commands struct {
 	Record Record `cmd:"" default:"withargs" help:"Record what happens on a server."`
-	Show   Show   `cmd:"" help:"Show a moment of a record."`
+	Show   Show   `cmd:"" help:"Show what a recording has for a moment."`
 }
 
 // Record has the flags of `shale memcached capture`.
@@ -29,7 +29,7 @@ type Record struct {
 	For     time.Duration `default:"10s" placeholder:"TIME" help:"How long to record."`
 	Out     string        `required:"" placeholder:"FILE" help:"File for the record."`
 	Watch   []string      `default:"fetchers,mutations,evictions" placeholder:"NAMES" help:"What to record: fetchers, mutations, evictions, and what else the watch command of the server knows."`
-	MaxSize int64         `default:"1024" placeholder:"MB" help:"End when the record has so many megabytes."`
+	MaxSize int64         `default:"1024" placeholder:"MB" help:"Stop when the recording reaches this many megabytes."`
 	Timeout time.Duration `default:"5s" placeholder:"TIME" help:"How long the server may take to begin."`
 }
 

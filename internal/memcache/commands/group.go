@@ -11,7 +11,7 @@ import (
 
 // Group has the subcommands of `shale memcached`.
 type Group struct {
-	Advise   advise.Command   `cmd:"" help:"Say where the memory of servers goes, and which options would hold more."`
+	Advise   advise.Command   `cmd:"" help:"Show what the memory of servers is used for, and which options would fit more items."`
 	Router   router.Command   `cmd:"" help:"Pass requests to the servers of their keys, in place of twemproxy."`
 	Serve    server.Command   `cmd:"" help:"Serve memcached clients, from memory and a disk that keeps its content over restarts."`
 	Top      top.Command      `cmd:"" help:"Show what servers do, every second."`

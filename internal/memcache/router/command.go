@@ -20,15 +20,15 @@ import (
 
 // Command has the flags of `shale memcached router`. Those of twemproxy have its letters.
 type Command struct {
-	Conf       string `short:"c" default:"conf/nutcracker.yml" placeholder:"FILE" help:"Configuration of twemproxy."`
-	TestConf   bool   `short:"t" help:"Check the configuration, and end."`
-	Against    string `placeholder:"FILE" help:"Say how many keys would move from this configuration to that of --conf, and end."`
+	Conf       string `short:"c" default:"conf/nutcracker.yml" placeholder:"FILE" help:"Configuration file of twemproxy."`
+	TestConf   bool   `short:"t" help:"Check the configuration, and exit."`
+	Against    string `placeholder:"FILE" help:"Print how many keys would move from this configuration to that of --conf, and exit."`
 	Output     string `short:"o" placeholder:"FILE" help:"Error log. Without it, standard error."`
 	StatsAddr  string `short:"a" default:"127.0.0.1" placeholder:"HOST" help:"Address for the counters of twemproxy."`
 	StatsPort  int    `short:"s" default:"22222" placeholder:"PORT" help:"Port for the counters of twemproxy; 0: off."`
 	Metrics    string `default:"127.0.0.1:22223" placeholder:"HOST:PORT" help:"Address for metrics of Prometheus; empty: off."`
 	MaxClients int    `default:"20000" placeholder:"N" help:"How many clients a pool takes."`
-	PidFile    string `short:"p" placeholder:"FILE" help:"File for the number of the process."`
+	PidFile    string `short:"p" placeholder:"FILE" help:"File to write the process ID to."`
 	Interval   int    `short:"i" hidden:"" help:"For twemproxy: counters are always those of now."`
 	MbufSize   int    `short:"m" hidden:"" help:"For twemproxy: buffers have the size that they need."`
 	Verbose    int    `short:"v" hidden:"" help:"For twemproxy: the error log has all errors."`

@@ -59,16 +59,16 @@ type Command struct {
 	Port        int           `short:"p" default:"11211" placeholder:"PORT" help:"TCP port; 0: any."`
 	UDP         int           `short:"U" hidden:"" default:"0" help:"For memcached: UDP is not served."`
 	Socket      string        `short:"s" placeholder:"PATH" help:"Path of a Unix socket to listen on instead."`
-	Memory      string        `short:"m" default:"64" placeholder:"MB" help:"Memory for items and all that is needed to find them: megabytes, or a size such as 4GiB."`
+	Memory      string        `short:"m" default:"64" placeholder:"MB" help:"Memory for items and their index: megabytes, or a size such as 4GiB."`
 	ConnLimit   int           `short:"c" default:"1024" placeholder:"N" help:"Most connections."`
 	MaxItem     string        `short:"I" name:"max-item-size" default:"1m" placeholder:"SIZE" help:"Largest item: bytes, or a size such as 32m."`
-	IdleTimeout time.Duration `default:"0s" placeholder:"TIME" help:"How long a connection may ask for nothing; 0: without end."`
-	SSD         string        `name:"ssd" placeholder:"DIR:SIZE" help:"Folder for what is worth a disk, which survives restarts, and its size, at least 64MiB. Empty: memory only."`
+	IdleTimeout time.Duration `default:"0s" placeholder:"TIME" help:"Close a connection that has sent no request for this long; 0: never."`
+	SSD         string        `name:"ssd" placeholder:"DIR:SIZE" help:"Folder and size of the disk cache, at least 64MiB. It keeps items that were read again, and survives restarts. Empty: memory only."`
 	Writes      int           `name:"ssd-writes-per-day" default:"3" placeholder:"N" help:"Most bytes that are written to the disk in a day, in multiples of its size."`
-	SameRead    time.Duration `default:"30s" placeholder:"TIME" help:"Reads of an item within this time count as one. The disk takes what is read again after it."`
-	DrainTo     string        `placeholder:"HOST:PORT" help:"A server that takes over: before this one ends, it gives it what it has."`
+	SameRead    time.Duration `default:"30s" placeholder:"TIME" help:"Count reads of an item within this time as one. An item that is read again later goes to the disk."`
+	DrainTo     string        `placeholder:"HOST:PORT" help:"Server to hand all items to before this one exits."`
 	Metrics     string        `default:"127.0.0.1:11212" placeholder:"HOST:PORT" help:"Address for metrics of Prometheus; empty: off."`
-	PidFile     string        `short:"P" placeholder:"FILE" help:"File for the number of the process."`
+	PidFile     string        `short:"P" placeholder:"FILE" help:"File to write the process ID to."`
 	Threads     int           `short:"t" hidden:"" help:"For memcached: all processors are used."`
 	Verbose     int           `short:"v" type:"counter" hidden:"" help:"For memcached: the log has one level."`
 }

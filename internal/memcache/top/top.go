@@ -117,7 +117,7 @@ func (l *Line) fill(before, now map[string]string, seconds float64) {
 type Command struct {
 	Addr    []string      `arg:"" help:"Servers as HOST:PORT or a path of a socket."`
 	Every   time.Duration `default:"1s" placeholder:"TIME" help:"Interval."`
-	Count   int           `short:"n" placeholder:"N" help:"End after so many intervals; 0: when it is interrupted."`
+	Count   int           `short:"n" placeholder:"N" help:"Stop after this many intervals; 0: run until interrupted."`
 	JSON    bool          `name:"json" help:"Print a line of JSON for each server and interval."`
 	Timeout time.Duration `default:"1s" placeholder:"TIME" help:"How long a server may take for a line of its response."`
 }

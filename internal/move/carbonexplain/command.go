@@ -10,7 +10,7 @@ import (
 
 // Group are the commands about Graphite.
 type Group struct {
-	Explain Command `cmd:"" help:"Say what each setting of a fleet of carbon means for Shale."`
+	Explain Command `cmd:"" help:"Explain what each setting of carbon becomes in Shale."`
 }
 
 // Command is the command line. Kong fills it.

@@ -18,11 +18,11 @@ import (
 
 // Command is the command line of an import. Kong fills it.
 type Command struct {
-	Dir         string        `arg:"" type:"existingdir" help:"Folder of whisper files, which names begin below: STORAGE_DIR/whisper of a carbon."`
+	Dir         string        `arg:"" type:"existingdir" help:"Folder of whisper files: STORAGE_DIR/whisper of a carbon. Names of series are relative to it."`
 	Address     string        `default:"http://127.0.0.1:9480" placeholder:"URL" help:"Server to import to."`
 	Tenant      string        `placeholder:"NAME" help:"Tenant to import as (X-Scope-OrgID). Default: the server's default."`
-	Dialect     string        `default:"python" enum:"python,go" help:"Program that wrote the files: python (carbon) or go (go-carbon). Their aggregation methods have other numbers. Compressed files are always of go-carbon."`
-	TaggedNames string        `type:"existingfile" placeholder:"FILE" help:"Names of series with tags, one on a line, for files that are called by the hash of their name."`
+	Dialect     string        `default:"python" enum:"python,go" help:"Program that wrote the files: python (carbon) or go (go-carbon). The two number their aggregation methods differently. Compressed files are always from go-carbon."`
+	TaggedNames string        `type:"existingfile" placeholder:"FILE" help:"File with the names of tagged series, one per line. Needed for files that are named by a hash."`
 	AsOf        string        `placeholder:"TIME" help:"Read the files as whisper would at this time, for those of a backup. Default: now, or the time of the first run."`
 	Verify      bool          `help:"Read every point back over remote read, and compare it bit for bit."`
 	State       string        `default:"shale-import.state" type:"path" placeholder:"FILE" help:"File that records what is acknowledged. With it the next run goes on where this one stopped."`

@@ -45,7 +45,7 @@ Plan for ten million series and a terabyte of lines a day, the defaults:
 
     shale plan cluster
 
-Plan for a load of the size of the internet's largest:
+Plan for a very large load:
 
     shale plan cluster --series 1.3e9 --interval 26s --logs 100TB --tenants 1000
 

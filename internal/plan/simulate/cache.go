@@ -33,8 +33,8 @@ type Cache struct {
 	Days     float64     `default:"7" placeholder:"DAYS" help:"Time of the synthetic workload that is counted, in days."`
 	Produced config.Size `default:"7TB" placeholder:"SIZE" help:"Bytes that the real system stores a day. The synthetic workload is scaled to it."`
 
-	Sizes    []config.Size `placeholder:"SIZE,..." help:"Sizes of the cache. Default: 1.2TB,5TB,12TB,25TB,50TB for a synthetic workload, and 1, 3, 10 and 30 % of all bytes for a trace file."`
-	Policies []string      `placeholder:"NAME,..." help:"Policies to compare: lru, lru-shared, extstore, sieve, s3-fifo, w-tinylfu, shale, optimum. Default: all."`
+	Sizes    []config.Size `placeholder:"SIZE" help:"Sizes of the cache. Default: 1.2TB,5TB,12TB,25TB,50TB for a synthetic workload, and 1, 3, 10 and 30 % of all bytes for a trace file."`
+	Policies []string      `placeholder:"NAME" help:"Policies to compare: lru, lru-shared, extstore, sieve, s3-fifo, w-tinylfu, shale, optimum. Default: all."`
 	Delay    time.Duration `default:"14s" placeholder:"TIME" help:"Time from a request to the bucket until the cache has the value."`
 	Queue    float64       `default:"10" placeholder:"PERCENT" help:"Share of the cache that the policy shale keeps in memory, as the queue of its tier on disk."`
 

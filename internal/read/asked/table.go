@@ -98,15 +98,15 @@ func Open(o Options) *Table {
 	}
 	t := &Table{o: o, folder: dayfile.Folder{FS: o.FS, Dir: o.Dir, Days: 2}}
 	f := promauto.With(o.Registerer)
-	t.saved = f.NewGauge(prometheus.GaugeOpts{Name: "shale_asked_save_success", Help: "Whether the last writing of what queries asked for succeeded; while it is 0, a restart forgets what was asked since."})
-	f.NewGaugeFunc(prometheus.GaugeOpts{Name: "shale_asked_names", Help: "Metrics and label names of which is known when a query asked for them last."}, func() float64 {
+	t.saved = f.NewGauge(prometheus.GaugeOpts{Name: "shale_asked_save_success", Help: "1 if the record of what queries asked for was last saved without an error; while it is 0, a restart loses what came since."})
+	f.NewGaugeFunc(prometheus.GaugeOpts{Name: "shale_asked_names", Help: "Metrics and label names whose last use by a query is recorded."}, func() float64 {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		return float64(t.names)
 	})
 	t.saved.Set(1)
 	if err := t.load(); err != nil {
-		o.Logger.Error("cannot read what queries asked for: the days begin again, and nothing is unused for 30 days", "err", err)
+		o.Logger.Error("cannot read what queries asked for; recording starts again, and nothing is called unused for 30 days", "err", err)
 		t.state = state{}
 	}
 	if t.state.Began == "" {

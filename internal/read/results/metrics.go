@@ -33,7 +33,7 @@ func newMetrics(r prometheus.Registerer, t *Tier) *metrics {
 	}
 	m := &metrics{
 		hits:    counter("shale_cache_hits_total", "Pages found in the cache."),
-		ownHits: counter("shale_cache_own_hits_total", "Closed extents of results that the same query had computed just before, which are not hits."),
+		ownHits: counter("shale_cache_own_hits_total", "Extents of results that the same query had just computed, which do not count as hits."),
 		misses:  counter("shale_cache_misses_total", "Pages that had to be fetched from the next tier."),
 	}
 	reasons := func(name, help string, into []prometheus.Counter, names ...string) {
@@ -53,7 +53,7 @@ func newMetrics(r prometheus.Registerer, t *Tier) *metrics {
 			return float64(get(&t.store))
 		}
 	}
-	f.NewCounterFunc(prometheus.CounterOpts{Name: "shale_cache_evictions_total", Help: "Pages that left the cache for others.", ConstLabels: tier},
+	f.NewCounterFunc(prometheus.CounterOpts{Name: "shale_cache_evictions_total", Help: "Pages that were evicted to make room for others.", ConstLabels: tier},
 		locked(func(s *store) int64 { return s.evicted }))
 	f.NewGaugeFunc(prometheus.GaugeOpts{Name: "shale_cache_bytes", Help: "Bytes in the cache.", ConstLabels: tier},
 		locked(func(s *store) int64 { return s.bytes }))

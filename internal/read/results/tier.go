@@ -14,9 +14,9 @@ import (
 // Limits are the settings of the tier. The tags make the fields settings: see package config.
 type Limits struct {
 	// Split is how long an extent is, if that is at least four steps.
-	Split time.Duration `name:"cache.result-split" type:"time" default:"15m" placeholder:"TIME" min:"1m" max:"1d" help:"Time that one kept result covers, if it is at least four steps of the query. A dashboard that slides computes the steps of the last one or two again; shorter results need more memory."`
+	Split time.Duration `name:"cache.result-split" type:"time" default:"15m" placeholder:"TIME" min:"1m" max:"1d" help:"Time range of one kept result, if it is at least four steps of the query. A sliding dashboard recomputes the steps of the last one or two results; shorter results need more memory."`
 	// ClosedAfter is how old all rows must be that a kept value depends on.
-	ClosedAfter time.Duration `name:"cache.result-closed-after" type:"time" default:"2m" placeholder:"TIME" min:"1s" max:"1d" help:"Age of samples and lines from which results of queries over them are kept. Rows that arrive later are seen nevertheless: results that depend on them are computed again."`
+	ClosedAfter time.Duration `name:"cache.result-closed-after" type:"time" default:"2m" placeholder:"TIME" min:"1s" max:"1d" help:"Age of samples and lines from which results of queries over them are kept. Later rows are not missed: the results that depend on them are computed again."`
 	// TenantPercent is the part of the memory that one tenant may take.
 	TenantPercent int `name:"cache.result-tenant-percent" type:"count" default:"50" placeholder:"N" min:"1" max:"100" help:"Most memory that the results of one tenant may take, in percent of the memory for results."`
 	// MaxBytes bounds the values and what it costs to keep them. 0 or less: there is no tier.

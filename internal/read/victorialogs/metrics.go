@@ -77,18 +77,18 @@ func newMetrics(r prometheus.Registerer, open func() bool, limit func() int) *me
 		}, []string{"where"}),
 		counts: f.NewCounterVec(prometheus.CounterOpts{
 			Name: "shale_victorialogs_counts_total",
-			Help: "Counts of lines, by which changes are seen, by outcome (ok, late, error). After one that is late or an error, queries are computed.",
+			Help: "Counts of lines that detect changes, by outcome (ok, late, error); after late or error, queries use no kept results.",
 		}, []string{"outcome"}),
 		proofs: f.NewCounterVec(prometheus.CounterOpts{
 			Name: "shale_victorialogs_proofs_total",
-			Help: "Searches for lines that are there twice, in windows of time, by outcome (ok, late, error). Without one, each count looks for them.",
+			Help: "Searches for duplicate lines in windows of time, by outcome (ok, late, error); without a finished search, each count looks for duplicates itself.",
 		}, []string{"outcome"}),
 		shared: f.NewCounterVec(prometheus.CounterOpts{
 			Name: "shale_victorialogs_shared_total",
-			Help: "Counts of lines of an extent of time in the SSD and memcached tiers, by outcome: hit, miss, damaged, kept, changed (their lines did before they were kept).",
+			Help: "Counts of lines of an extent of time in the SSD and memcached tiers, by outcome: hit, miss, damaged, kept, changed (their lines changed before they were kept).",
 		}, []string{"outcome"}),
 		joined: f.NewCounter(prometheus.CounterOpts{
-			Name: "shale_victorialogs_joined_total", Help: "Counts of lines that took their rows from a request to VictoriaLogs that several had in common.",
+			Name: "shale_victorialogs_joined_total", Help: "Counts of lines that were answered by a request to VictoriaLogs shared with other counts.",
 		}),
 		changes: f.NewCounter(prometheus.CounterOpts{
 			Name: "shale_victorialogs_changes_total", Help: "Ranges of time whose lines have changed, so that results over them are computed again.",

@@ -19,10 +19,10 @@ type Settings struct {
 	Accounts Accounts `name:"victorialogs.accounts" default:"" placeholder:"TENANT=ACCOUNT[:PROJECT],..." help:"Which AccountID and ProjectID of VictoriaLogs each tenant reads, separated by commas. A tenant that is not in the list sees no line of VictoriaLogs. Empty: only the tenant anonymous does, that of account 0 and project 0."`
 	Filters  Filters  `name:"victorialogs.extra-filters" default:"" placeholder:"TENANT=FILTER;..." help:"Filters of LogsQL, such as team-a={env=\"prod\"}, separated by semicolons. A tenant of the list sees only those lines of its account that pass its filter."`
 	// Authorization is the file with the credentials.
-	Authorization string `name:"victorialogs.authorization-file" default:"" placeholder:"FILE" help:"File with the value of the header Authorization for requests to VictoriaLogs, such as Bearer TOKEN. It is read for each request, so that a new file counts at once. Empty: no credentials."`
-	Requests      int    `name:"victorialogs.max-requests" type:"count" default:"16" placeholder:"N" min:"1" max:"1024" help:"Most requests to VictoriaLogs at one time, and fewer while it is slow or refuses. Further ones wait for their turn, which tenants share."`
+	Authorization string `name:"victorialogs.authorization-file" default:"" placeholder:"FILE" help:"File with the value of the header Authorization for requests to VictoriaLogs, such as Bearer TOKEN. It is read for each request, so a new file takes effect at once. Empty: no credentials."`
+	Requests      int    `name:"victorialogs.max-requests" type:"count" default:"16" placeholder:"N" min:"1" max:"1024" help:"Most requests to VictoriaLogs at one time, and fewer while it is slow or refuses. Further requests wait in a queue that is fair to tenants."`
 	// CheckEvery is how long a count of lines holds.
-	CheckEvery time.Duration `name:"victorialogs.check-every" type:"time" default:"10s" placeholder:"TIME" min:"1s" max:"5m" help:"Time for which kept results and answers over lines of VictoriaLogs are used without looking whether lines have come late or gone. Looking is one request that counts lines in windows of five minutes."`
+	CheckEvery time.Duration `name:"victorialogs.check-every" type:"time" default:"10s" placeholder:"TIME" min:"1s" max:"5m" help:"How long kept results and answers over lines of VictoriaLogs are used before Shale checks for late or deleted lines. A check is one request that counts lines in windows of five minutes."`
 }
 
 // Location is where a server is; the zero value is nowhere.

@@ -137,7 +137,7 @@ const logAtOnce = 20
 func (c *Catalog) reportLost(ctx context.Context, rs []*commit) {
 	for i, r := range rs {
 		if i == logAtOnce {
-			c.log.Error("more commit records are lost", "count", len(rs)-i, "remedy", remedy)
+			c.log.Error("further lost commit records are not listed", "count", len(rs)-i, "remedy", remedy)
 			return
 		}
 		var blocks, tenants []string

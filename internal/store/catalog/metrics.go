@@ -54,7 +54,7 @@ func newMetrics(reg prometheus.Registerer, c *Catalog) *metrics {
 		func() float64 { return float64(c.size().lost) })
 	f.NewGaugeFunc(prometheus.GaugeOpts{Name: "shale_catalog_damaged_records", Help: "Commit records that cannot be read in the bucket; their copies are used."},
 		func() float64 { return float64(c.size().damaged) })
-	f.NewGaugeFunc(prometheus.GaugeOpts{Name: "shale_catalog_stray_blocks", Help: "Blocks whose commit record is lost with its copies, as of the last hourly search. They are never deleted."},
+	f.NewGaugeFunc(prometheus.GaugeOpts{Name: "shale_catalog_stray_blocks", Help: "Blocks whose commit record is lost with its copies, as of the last hourly search; they are never deleted."},
 		func() float64 { return float64(c.size().strays) })
 	f.NewGaugeFunc(prometheus.GaugeOpts{Name: "shale_catalog_deletions", Help: "Stored deletions that queries apply to blocks."},
 		func() float64 { return float64(len(c.view.Load().deletions)) })

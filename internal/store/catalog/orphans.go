@@ -292,7 +292,7 @@ func (c *Catalog) noteStrays(ctx context.Context, sizes map[string]int64) {
 		strays[id] = b
 	}
 	if news > logAtOnce {
-		c.log.Error("more blocks have lost their commit records", "count", news-logAtOnce, "unreadable", unreadable, "remedy", remedy)
+		c.log.Error("further blocks without a commit record are not listed", "count", news-logAtOnce, "unreadable", unreadable, "remedy", remedy)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

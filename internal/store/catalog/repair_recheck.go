@@ -130,7 +130,7 @@ func (r *Repairer) stillStray(ctx context.Context, s *Survey, o SurveyObject) er
 		}
 		c, err := parseRecord(name, data)
 		if err != nil && name == recordName(id) && data != nil {
-			return fmt.Errorf("%w: %s is there and damaged; set it aside first", repair.ErrOutdated, name)
+			return fmt.Errorf("%w: %s exists and is damaged; set it aside first", repair.ErrOutdated, name)
 		}
 		if err != nil {
 			continue // as damaged as in the survey, or the next survey reports it

@@ -63,7 +63,7 @@ func (c *Compactor) rollAll(ctx context.Context, res *Result) error {
 	}
 	if c.o.Plain && rules != nil && rules.Makes {
 		c.plain.Do(func() {
-			c.o.Logger.Warn("schemas have archives, and no rollups are made below journal-version 4: points wait for them in the bucket, also those that have expired")
+			c.o.Logger.Warn("schemas have archives, but no rollups are made below journal-version 4; until then, even expired points stay in the bucket")
 		})
 	}
 	tried := make(map[string]bool)

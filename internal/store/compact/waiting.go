@@ -114,7 +114,7 @@ func (c *Compactor) noteWhole(began int64) {
 		}
 	}
 	if c.waiting.ended(rules.ID, began, seen) && !rules.Makes && len(s.Rollups) > 0 {
-		c.o.Logger.Warn("no schema has rollups any more: in a week, points no longer wait for rollups, and those that stand alone expire by the schemas of then",
+		c.o.Logger.Warn("no schema has rollups any more: in a week, points stop waiting for rollups, and rollups without points expire by the schemas of that time",
 			"blocks", len(s.Rollups))
 	}
 }

@@ -94,7 +94,7 @@ func (h *Head) tenantSeries(id uint16, tenant string, most int64, n int) (int, *
 	}
 	allowed := int(max(0, most-active))
 	return allowed, &model.LimitError{Limit: LimitTenantSeries, Tenant: true, Text: fmt.Sprintf(
-		"refused %d of %d new series: tenant %s has %d active series and may have %d; drop series or labels that nothing needs, or raise the limit", n-allowed, n, tenant, active, most)}
+		"refused %d of %d new series: tenant %s has %d active series and may have %d; drop unneeded series or labels, or raise the limit", n-allowed, n, tenant, active, most)}
 }
 
 // onlyTenant reports whether no other tenant has series. It then may fill the set: see crowdedKey. The counts

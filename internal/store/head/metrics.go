@@ -32,7 +32,7 @@ func newMetrics(reg prometheus.Registerer, h *Head) *metrics {
 	gauge("shale_head_known_bytes", "Bytes of memory that the known set takes.", func() float64 { return float64(h.known.Bytes()) })
 	gauge("shale_head_tenants", "Tenants seen since the start or found in local parts.", func() float64 { return float64(h.tenants.count()) })
 	gauge("shale_head_row_buffer_bytes", "Bytes of memory that buffered rows take: rows that are in no part yet.", locked(func() int64 { return h.mu.buffers.rowBytes }))
-	gauge("shale_head_row_buffer_limit_bytes", "Bytes of memory that buffered rows may take before senders wait. Lines and histograms may take twice as much, since sorting does not copy them.",
+	gauge("shale_head_row_buffer_limit_bytes", "Bytes of memory that buffered rows may take before senders wait; lines and histograms may take twice as much, since sorting does not copy them.",
 		func() float64 { return float64(h.o.RowBytes) })
 	gauge("shale_head_label_buffer_bytes", "Bytes of memory that buffered label sets take: label sets that are in no part yet.", locked(func() int64 { return h.mu.buffers.labelBytes }))
 	gauge("shale_head_label_buffer_limit_bytes", "Bytes of memory that buffered label sets may take before senders wait.", func() float64 { return float64(h.o.LabelBytes) })

@@ -16,7 +16,7 @@ func newAnnouncerMetrics(reg prometheus.Registerer, set *Set) *announcerMetrics 
 		func() float64 { return float64(set.Len()) })
 	f.NewGaugeFunc(prometheus.GaugeOpts{Name: "shale_gateway_announced_series_limit", Help: "Largest number of series that a gateway can remember as announced."},
 		func() float64 { return float64(set.Cap()) })
-	f.NewGaugeFunc(prometheus.GaugeOpts{Name: "shale_gateway_announced_bytes", Help: "Bytes of memory that the series take that a gateway remembers as announced."},
+	f.NewGaugeFunc(prometheus.GaugeOpts{Name: "shale_gateway_announced_bytes", Help: "Bytes of memory for the series that a gateway remembers as announced."},
 		func() float64 { return float64(set.Bytes()) })
 	return &announcerMetrics{
 		announced: f.NewCounter(prometheus.CounterOpts{Name: "shale_gateway_announced_labels_total", Help: "Label sets that a gateway sent with rows and that were acknowledged."}),

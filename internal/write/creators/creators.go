@@ -126,7 +126,7 @@ func Open(o Options) *Table {
 	}
 	t := &Table{o: o, folder: dayfile.Folder{FS: o.FS, Dir: o.Dir, Days: KeepDays}, tenants: map[string]*tenant{}, began: o.Now()}
 	f := promauto.With(o.Registerer)
-	t.saved = f.NewGauge(prometheus.GaugeOpts{Name: "shale_creators_save_success", Help: "Whether the last writing of which metrics create series succeeded; while it is 0, a restart forgets the counts since."})
+	t.saved = f.NewGauge(prometheus.GaugeOpts{Name: "shale_creators_save_success", Help: "1 if the counts of created series were last saved without an error; while it is 0, a restart loses what came since."})
 	f.NewGaugeFunc(prometheus.GaugeOpts{Name: "shale_creators_tenants", Help: "Tenants that have a list of the metrics that create series today; the others share one."}, func() float64 {
 		t.mu.Lock()
 		defer t.mu.Unlock()

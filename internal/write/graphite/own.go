@@ -26,7 +26,7 @@ func NewOwn(sink Sink, log *slog.Logger) *Own {
 	o := &Own{sink: sink, log: log, p: &parser{now: sink.Now, maxLine: maxLineBytes, ruled: map[string]int{}}}
 	o.p.keys.Seed, o.p.keys.Signal = sink.Seed(), model.Metrics
 	o.p.reportBad = func(path []byte, why string) {
-		log.Debug("an unusual path of an own point", "path", string(path), "why", why)
+		log.Debug("unusual path of a point about Shale itself", "path", string(path), "why", why)
 	}
 	return o
 }
@@ -79,7 +79,7 @@ func (o *Own) push(ctx context.Context, tenant string) error {
 		if err == nil || !errors.Is(err, model.ErrTransient) || ctx.Err() != nil {
 			return err
 		}
-		o.log.Warn("the write path refuses own points for now; retrying", "points", b.Samples.Len(), "err", err)
+		o.log.Warn("cannot store the series about Shale itself for now; retrying", "points", b.Samples.Len(), "err", err)
 		select {
 		case <-time.After(wait/2 + rand.N(wait)):
 		case <-ctx.Done():

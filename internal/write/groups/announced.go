@@ -74,10 +74,10 @@ func (l *Limits) Exceeds(counted, request *Numbers, tenant string, s model.Signa
 
 func metricError(name []byte, tenant string, n, most int64) *model.LimitError {
 	return &model.LimitError{Limit: LimitMetricSeries, Tenant: true, Text: fmt.Sprintf(
-		"metric %.200s of tenant %s has %d active series and may have %d; drop series or labels that nothing needs, or raise the limit", name, tenant, n, most)}
+		"metric %.200s of tenant %s has %d active series and may have %d; drop unneeded series or labels, or raise the limit", name, tenant, n, most)}
 }
 
 func setError(s *LabelSet, tenant string, n int64) *model.LimitError {
 	return &model.LimitError{Limit: LimitLabelSetSeries, Tenant: true, Text: fmt.Sprintf(
-		"%.200s of tenant %s matches %d active series and may match %d; drop series or labels that nothing needs, or raise the limit", s.Match, tenant, n, s.Series)}
+		"%.200s of tenant %s matches %d active series and may match %d; drop unneeded series or labels, or raise the limit", s.Match, tenant, n, s.Series)}
 }

@@ -90,7 +90,7 @@ func New(o Options) *Table {
 	t.ctx, t.stop = context.WithCancel(context.Background())
 	f := promauto.With(o.Registerer)
 	t.counted = f.NewCounterVec(prometheus.CounterOpts{
-		Name: "shale_series_groups_counts_total", Help: "Countings of the active series of a tenant by metrics and label sets, for limits.metric-series and limits.label-set-series, by result."}, []string{"result"})
+		Name: "shale_series_groups_counts_total", Help: "Counts of the active series of a tenant by metric and label set, for limits.metric-series and limits.label-set-series, by result."}, []string{"result"})
 	t.uncounted = f.NewGauge(prometheus.GaugeOpts{
 		Name: "shale_series_groups_uncounted", Help: "New series of the last counted tenant whose metric had no room in the table of metrics, so that limits.metric-series does not hold for it."})
 	f.NewGaugeFunc(prometheus.GaugeOpts{

@@ -51,7 +51,7 @@ func Open(o Options) (*Table, error) {
 		gaveUp:     f.NewCounter(prometheus.CounterOpts{Name: "shale_ha_spare_given_up_requests_total", Help: "Kept requests of elected replicas that were forgotten since 30 tries to store them failed."}),
 		tookOver:   f.NewCounter(prometheus.CounterOpts{Name: "shale_ha_spare_stored_requests_total", Help: "Kept requests of replicas that were stored because their replica was elected."}),
 		spareBytes: f.NewGauge(prometheus.GaugeOpts{Name: "shale_ha_spare_bytes", Help: "Memory of kept requests of replicas that are not elected."}),
-		saved:      f.NewGauge(prometheus.GaugeOpts{Name: "shale_ha_save_success", Help: "Whether the last writing of the file of elected replicas succeeded; while it is 0, a restart may elect another replica."}),
+		saved:      f.NewGauge(prometheus.GaugeOpts{Name: "shale_ha_save_success", Help: "1 if the file of elected replicas was last saved without an error; while it is 0, a restart may elect another replica."}),
 	}}
 	t.metrics.saved.Set(1)
 	if o.ClusterLabel == o.ReplicaLabel || o.ClusterLabel == "" || o.ReplicaLabel == "" {

@@ -111,7 +111,7 @@ func NewShared(o SharedOptions) (*Shared, error) {
 	f := promauto.With(o.Registerer)
 	return &Shared{
 		Table: t, put: o.Put, forget: o.Forget, by: o.By, began: t.o.Now(), opened: t.o.Now(), closed: make(chan struct{}),
-		lost:      f.NewCounter(prometheus.CounterOpts{Name: "shale_ha_lost_claims_total", Help: "Elections that this gateway asked for, and another one was ahead of."}),
+		lost:      f.NewCounter(prometheus.CounterOpts{Name: "shale_ha_lost_claims_total", Help: "Elections that this gateway requested and lost to another gateway."}),
 		undecided: f.NewCounter(prometheus.CounterOpts{Name: "shale_ha_undecided_requests_total", Help: "Requests that were refused with 503 because the state topic did not say in time which replica leads."}),
 		ignored:   f.NewCounter(prometheus.CounterOpts{Name: "shale_ha_ignored_records_total", Help: "Records of HA pairs that were not used because there are too many pairs."}),
 	}, nil

@@ -93,7 +93,7 @@ func Number(what string, b []byte, kind protowire.Type, p, end int) (v uint64, n
 // Fixed64 reads a field that must have 8 bytes; p is the offset after its tag.
 func Fixed64(what string, b []byte, kind protowire.Type, p, end int) (v uint64, next int, err error) {
 	if kind != protowire.Fixed64Type || end-p < 8 {
-		return 0, 0, &Malformed{"a " + what + " that has not 8 bytes", p}
+		return 0, 0, &Malformed{"a " + what + " that does not have 8 bytes", p}
 	}
 	return binary.LittleEndian.Uint64(b[p:]), p + 8, nil
 }
@@ -109,7 +109,7 @@ func Double(what string, b []byte, kind protowire.Type, p, end int) (v uint64, n
 // Fixed32 reads a field that must have 4 bytes; p is the offset after its tag.
 func Fixed32(what string, b []byte, kind protowire.Type, p, end int) (v uint32, next int, err error) {
 	if kind != protowire.Fixed32Type || end-p < 4 {
-		return 0, 0, &Malformed{"a " + what + " that has not 4 bytes", p}
+		return 0, 0, &Malformed{"a " + what + " that does not have 4 bytes", p}
 	}
 	return binary.LittleEndian.Uint32(b[p:]), p + 4, nil
 }

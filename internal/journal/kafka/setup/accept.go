@@ -165,9 +165,9 @@ func (l *loss) check(has kafka.Extent, shipped int64) error {
 	case l.To >= has.End:
 		return fmt.Errorf("partition %d ends before offset %d: there is no record %d yet", l.Partition, has.End, l.To)
 	case l.From < has.Start && l.To != has.Start-1:
-		return fmt.Errorf("partition %d: Kafka lacks the records from offset %d to %d: give up these, %d:%d-%d", l.Partition, l.From, has.Start-1, l.Partition, l.From, has.Start-1)
+		return fmt.Errorf("partition %d: Kafka lacks the records from offset %d to %d; to give up exactly these, use %d:%d-%d", l.Partition, l.From, has.Start-1, l.Partition, l.From, has.Start-1)
 	case l.From >= has.Start && l.To != l.From:
-		return fmt.Errorf("partition %d: Kafka has the record with offset %d and those after it: of records that it has, one is given up at a time, %d:%d",
+		return fmt.Errorf("partition %d: Kafka has the record with offset %d and those after it; existing records are given up one at a time, with %d:%d",
 			l.Partition, l.From, l.Partition, l.From)
 	}
 	return nil

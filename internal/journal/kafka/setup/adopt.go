@@ -113,7 +113,7 @@ func (c *Adopt) lost(ctx context.Context, p *place, last *topics.Epoch) (bool, e
 		return false, nil
 	}
 	if !c.GiveUp {
-		return false, fmt.Errorf("topic %s of epoch %d is gone, with what was not in the bucket; --give-up-unshipped goes on without that", last.Topic, last.Number)
+		return false, fmt.Errorf("topic %s of epoch %d is gone, and so are its records that were not in the bucket; use --give-up-unshipped to continue without them", last.Topic, last.Number)
 	}
 	return true, nil
 }

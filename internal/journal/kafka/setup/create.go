@@ -40,7 +40,7 @@ Make a topic with twice as many partitions, which shale kafka adopt records late
     shale kafka create --config shale.yaml --kafka.topic shale-32 --partitions 32 --no-record
 
 The settings kafka.* and bucket may also come from the file of the server (--config) or from the environment. A
-topic is never changed by this command. docs/kafka.md says what each setting protects from.`
+topic is never changed by this command. docs/kafka.md explains which loss each setting prevents.`
 }
 
 // Validate checks the numbers.
@@ -95,7 +95,7 @@ func (c *Create) Run(ctx context.Context, k *kong.Context, environ []string, std
 	}
 	e, err := topics.Add(ctx, p.bucket, p.epochs, topics.Epoch{Topic: t.Name, ID: t.ID, Partitions: t.Partitions, Begins: make([]int64, t.Partitions)})
 	if err != nil {
-		return fmt.Errorf("the topic was made, and is not recorded; run shale kafka adopt: %w", err)
+		return fmt.Errorf("the topic was made but not recorded; run shale kafka adopt: %w", err)
 	}
 	r.Epoch = e.Number
 	return p.print(r)

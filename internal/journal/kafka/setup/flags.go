@@ -26,10 +26,10 @@ import (
 // Group has the subcommands of `shale kafka`.
 type Group struct {
 	Create Create     `cmd:"" help:"Make the topic that carries writes, and record it in the bucket."`
-	Check  Check      `cmd:"" help:"Check the topic: its settings, and whether the bucket has what it deletes."`
-	Accept AcceptLoss `cmd:"" name:"accept-loss" help:"Go on with a partition that has stopped, without records that are lost or cannot be read."`
-	Double Double     `cmd:"" help:"Go on with twice as many partitions, in a new topic, while everything runs."`
-	Adopt  Adopt      `cmd:"" help:"Begin to use another topic: one that was made by other means, a larger one, or a new one after a loss."`
+	Check  Check      `cmd:"" help:"Check the settings of the topic, and whether Kafka has deleted records that are not in the bucket."`
+	Accept AcceptLoss `cmd:"" name:"accept-loss" help:"Let a stopped partition continue without records that are lost or cannot be read."`
+	Double Double     `cmd:"" help:"Move to a new topic with twice as many partitions, while everything runs."`
+	Adopt  Adopt      `cmd:"" help:"Switch to another topic: one made with other tools, a larger one, or a new one after a loss."`
 }
 
 // UsageError is a mistake in the command line, the environment or the file of settings.

@@ -30,7 +30,7 @@ func (l *loss) overwritten(ctx context.Context, p *place, e *topics.Epoch, at *c
 		return false, fmt.Errorf("partition %d ends at offset %d, and the bucket has records up to %d: brokers have lost records, and what is written now takes their offsets and is not read. "+
 			"Delete the topic, and begin with another one: shale kafka adopt --give-up-unshipped", l.Partition, has.End, shipped)
 	case l.From != end || l.To != shipped-1:
-		return false, fmt.Errorf("partition %d: brokers have lost records that are in the bucket, and others have the offsets %d to %d: give up these, %d:%d-%d",
+		return false, fmt.Errorf("partition %d: brokers have lost records that are in the bucket, and other records have the offsets %d to %d; to give these up, use %d:%d-%d",
 			l.Partition, end, shipped-1, l.Partition, end, shipped-1)
 	}
 	return true, nil

@@ -80,7 +80,7 @@ func (w *Writer) run(ctx context.Context) {
 			times[i] = w.at / int64(time.Second)
 		}
 		if err := w.o.Sink.Store(ctx, w.o.Tenant, paths, times, values); err != nil && ctx.Err() == nil {
-			w.o.Logger.Warn("the series that carbon has about itself are not stored", "err", err)
+			w.o.Logger.Warn("cannot store the carbon.* series about this process", "err", err)
 		}
 	}
 }

@@ -102,7 +102,7 @@ func (q *Queue) open() error {
 		case err != nil:
 			return err
 		case cut != nil:
-			q.log.Info("the end of a lot is cut off, as a kill leaves it", "destination", q.to.String(), "file", q.folder.Path(n), "err", cut)
+			q.log.Info("the end of a batch of relayed points is cut off, as after a kill", "destination", q.to.String(), "file", q.folder.Path(n), "err", cut)
 		}
 		if l.bytes, err = q.folder.Size(n); err != nil {
 			return err
@@ -177,7 +177,7 @@ func (q *Queue) drop(reason string, points int) {
 	}
 	switch reason {
 	case full:
-		q.log.Error("the queue of a carbon is full: points for it are dropped until it takes some; mend the carbon, or raise graphite.relay-queue",
+		q.log.Error("the queue for a carbon is full: points for it are dropped until it accepts some; repair the carbon, or raise graphite.relay-queue",
 			"destination", q.to.String(), "bytes", q.most, "setting", "graphite.relay-queue")
 	case unsendable:
 		q.log.Warn("points cannot be sent over the protocol of the destination: a path with white space or a very long one, or a time before 1970",
@@ -232,7 +232,7 @@ func (q *Queue) flush() error {
 	}
 	err = fmt.Errorf("the queue of relayed points in %s cannot be written: %w", q.folder.Dir, err)
 	if q.mayLog("write") {
-		q.log.Error("points for a carbon cannot be kept: until they can, they live in memory alone", "destination", q.to.String(), "err", err)
+		q.log.Error("cannot write the queue for a carbon: its points are only in memory for now", "destination", q.to.String(), "err", err)
 	}
 	return err
 }

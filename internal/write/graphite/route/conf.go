@@ -146,7 +146,7 @@ func (c *Conf) check(s *carbonconf.Section, destinations *carbonconf.Key) error 
 			key.Port = 0 // of which hashes do not know
 		}
 		if seen[key] {
-			return s.Errorf(destinations.Line, "DESTINATIONS: %s is there twice; hashes tell destinations apart by host and instance", d)
+			return s.Errorf(destinations.Line, "DESTINATIONS: %s is listed twice; hashes distinguish destinations by host and instance", d)
 		}
 		seen[key] = true
 	}

@@ -22,7 +22,7 @@ type Settings struct {
 
 	Relay string `name:"graphite.relay" default:"" placeholder:"FILE" help:"The file carbon.conf of a carbon-relay: Graphite points are also sent to the DESTINATIONS of its section [relay], by its RELAY_METHOD. It is read again when it changes, and so are RELAY_RULES and AGGREGATION_RULES, which lie in its folder. Empty: points are not relayed."`
 
-	RelayInstance string `name:"graphite.relay-instance" default:"" placeholder:"NAME" help:"Which relay of the file graphite.relay this is, as --instance of carbon-relay: what its section [relay:NAME] says goes before [relay]. Empty: [relay] alone counts."`
+	RelayInstance string `name:"graphite.relay-instance" default:"" placeholder:"NAME" help:"Which relay of the file graphite.relay this is, as --instance of carbon-relay: settings in its section [relay:NAME] override those in [relay]. Empty: [relay] alone counts."`
 }
 
 // Any reports whether there is a file.
