@@ -31,17 +31,3 @@ func Percentile(values []float64, n float64, interpolate bool) (float64, error) 
 	}
 	return v, nil
 }
-
-// Power returns a to the power of b, which is missing if one of them is, or if the result is not a finite
-// real number.
-func Power(a, b float64) float64 {
-	if IsNull(a) || IsNull(b) {
-		return Null()
-	}
-	v := math.Pow(a, b)
-	finite := !math.IsInf(a, 0) && !math.IsInf(b, 0)
-	if finite && math.IsInf(v, 0) || math.IsNaN(v) && !math.IsNaN(a) && !math.IsNaN(b) {
-		return Null()
-	}
-	return v
-}

@@ -160,17 +160,21 @@ func deviation(c *function.Call) (any, error) {
 		}
 		out := make([]float64, len(s.Values))
 		valid, sum, squares := 0, 0.0, 0.0
+		origin := 0.0
+		if isIdentity(s) {
+			origin = s.Values[0]
+		}
 		for i, v := range s.Values {
 			if i >= points && !series.IsNull(s.Values[i-points]) {
-				gone := s.Values[i-points]
+				gone := s.Values[i-points] - origin
 				valid--
 				sum -= gone
 				squares -= gone * gone
 			}
 			if !series.IsNull(v) {
 				valid++
-				sum += v
-				squares += v * v
+				sum += v - origin
+				squares += (v - origin) * (v - origin)
 			}
 			out[i] = series.Null()
 			if valid > 0 && float64(valid)/float64(points) >= tolerance {
@@ -181,4 +185,19 @@ func deviation(c *function.Call) (any, error) {
 		}
 		return s.Derive(name, out), nil
 	})(c)
+}
+
+// isIdentity reports whether a series is what identity has made. Its values are integers in graphite-web,
+// which adds up their squares without rounding. Their deviation from a near origin is the same, and its
+// squares are small enough for that.
+func isIdentity(s *series.Series) bool {
+	if !strings.HasPrefix(s.Path, "identity(") {
+		return false
+	}
+	for i, v := range s.Values {
+		if v != float64(s.Start+int64(i)*s.Step) {
+			return false
+		}
+	}
+	return len(s.Values) > 0
 }

@@ -1,7 +1,6 @@
 package combine
 
 import (
-	"math"
 	"strings"
 
 	"github.com/shaledb/shale/internal/read/graphite/function"
@@ -180,7 +179,7 @@ func powerPairs(c *function.Call) (any, error) {
 		}
 		for j := range values {
 			if b, e := base.Values[j], exponent.Values[j]; !series.IsNull(b) && !series.IsNull(e) {
-				values[j] = math.Pow(b, e)
+				values[j] = series.Pow(b, e)
 			}
 		}
 		d := base.Derive("powSeries("+s.Name+","+exponent.Name+")", values)

@@ -2,6 +2,7 @@ package rename
 
 import (
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/shaledb/shale/internal/read/graphite/function"
@@ -112,7 +113,7 @@ func cactiStyle(c *function.Call) (any, error) {
 			if series.IsNull(v) || v == 0 {
 				v = 3
 			}
-			columns[i].width = max(columns[i].width, len([]rune(text(float64(int64(v)))))+3)
+			columns[i].width = max(columns[i].width, len([]rune(text(math.Trunc(v)+0)))+3)
 		}
 	}
 	for _, s := range list {
