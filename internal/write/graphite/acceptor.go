@@ -39,7 +39,7 @@ func (l *Listener) newAcceptor(ln net.Listener, secure *tls.Config, serve func(n
 	return &acceptor{l: l, ln: ln, serve: serve, conns: map[net.Conn]*peer{}}
 }
 
-// peers accepts connections that note when something came.
+// peers accepts connections that note since when they are read.
 type peers struct{ net.Listener }
 
 func (l *peers) Accept() (net.Conn, error) {
@@ -47,24 +47,21 @@ func (l *peers) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &peer{Conn: nc}
-	p.came.Store(time.Now().UnixNano())
-	return p, nil
+	return &peer{Conn: nc}, nil
 }
 
 // peer is the other end of a connection, which may be a proxy. Its address is there at once, and that of a
 // client of the proxy only after a header.
 type peer struct {
 	net.Conn
-	came atomic.Int64 // when something came last, as Unix nanoseconds
+	// waits is since when the server waits for something to come, as Unix nanoseconds; 0: it does not.
+	waits atomic.Int64
 }
 
 func (p *peer) Read(b []byte) (int, error) {
-	n, err := p.Conn.Read(b)
-	if n > 0 {
-		p.came.Store(time.Now().UnixNano())
-	}
-	return n, err
+	p.waits.Store(time.Now().UnixNano())
+	defer p.waits.Store(0)
+	return p.Conn.Read(b)
 }
 
 // host returns the address without the port.
@@ -167,7 +164,8 @@ func (a *acceptor) admit(nc net.Conn) {
 
 // displace closes a connection for one of a host, and reports whether it has: one of the host with the most
 // connections, if that has more than the other one will have. Of these it is the one that has been silent
-// longest. The caller holds the mutex.
+// longest. One that is not being read stays: it has lines that were not taken, or its end is about to confirm
+// those that were. The caller holds the mutex.
 func (a *acceptor) displace(by netip.Addr) bool {
 	open := map[netip.Addr]int{}
 	for _, p := range a.conns {
@@ -183,10 +181,14 @@ func (a *acceptor) displace(by netip.Addr) bool {
 		return false
 	}
 	var silent net.Conn
+	least := time.Now().UnixNano()
 	for nc, p := range a.conns {
-		if p.host() == most && (silent == nil || p.came.Load() < a.conns[silent].came.Load()) {
-			silent = nc
+		if since := p.waits.Load(); since != 0 && since < least && p.host() == most {
+			silent, least = nc, since
 		}
+	}
+	if silent == nil {
+		return false
 	}
 	a.l.metrics.displaced.Inc()
 	a.l.log.failure("connection closed for one of another host: too many are open", "peer", direct(silent), "limit", a.l.o.MaxConnections)

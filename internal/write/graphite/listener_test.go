@@ -10,6 +10,7 @@ import (
 	"math"
 	"net"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -390,14 +391,25 @@ func TestConnectionLimit(t *testing.T) {
 }
 
 // TestFairConnections: a host that holds all connections does not keep others out. Of its connections the one
-// that has been silent longest gives way, as long as it has more than the other host.
+// that has been silent longest gives way, as long as it has more than the other host. None gives way while
+// its lines are being taken.
 func TestFairConnections(t *testing.T) {
 	b := start(t, newStore(), Options{MaxConnections: 3}, limits())
 	first, silent, third := b.dial(t, "tcp"), b.dial(t, "tcp"), b.dial(t, "tcp")
 	b.want(t, b.metrics.connections, 3)
+	peers := func() (all []*peer) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		return slices.Collect(maps.Values(b.text.conns))
+	}
+	allRead := func() bool {
+		return !slices.ContainsFunc(peers(), func(p *peer) bool { return p.waits.Load() == 0 })
+	}
+	eventually(t, allRead, b.log.String)
 	say(t, first, "a 1 1700000000\n")
 	say(t, third, "b 1 1700000000\n")
 	b.s.wait(t, 2)
+	eventually(t, allRead, b.log.String)
 	dial := func() net.Conn {
 		d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
 		nc, err := d.Dial("tcp", b.Addr().String())
@@ -413,12 +425,20 @@ func TestFairConnections(t *testing.T) {
 			t.Errorf("%d, %v", n, err)
 		}
 	}
+	since := map[*peer]int64{}
+	for _, p := range peers() { // as if their lines were waiting for the disk
+		since[p] = p.waits.Swap(0)
+	}
+	ended(dial())
+	for p, at := range since {
+		p.waits.Store(at)
+	}
 	other := dial()
 	ended(silent)
 	b.want(t, b.metrics.connections, 3)
 	ended(dial()) // two and one: it would only turn around
 	ended(b.dial(t, "tcp"))
-	b.want(t, b.metrics.refused, 2)
+	b.want(t, b.metrics.refused, 3)
 	b.want(t, b.metrics.displaced, 1)
 	for i, nc := range []net.Conn{first, third, other} {
 		say(t, nc, fmt.Sprintf("c%d 1 1700000000\n", i))
