@@ -97,6 +97,7 @@ func (c *Connections) Serve(s *http.Server) {
 	s.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		conn := connectionBelow(r.Context().Value(connectionKey{}).(net.Conn))
 		conn.header.Store(0)
+		conn.idle.Store(0) // a request may have come together with the one before
 		conn.request.Store(r)
 		if r.Body != http.NoBody {
 			// The server's own request keeps its body. With another one the server would not know how much is
@@ -121,12 +122,12 @@ func (c *Connections) changed(conn *connection, state http.ConnState) {
 	conn.header.Store(0)
 	switch state {
 	case http.StateNew:
-		c.mu.Lock()
-		c.open[conn] = struct{}{}
-		c.mu.Unlock()
 		now := time.Now().UnixNano()
 		conn.header.Store(now)
 		conn.idle.Store(now)
+		c.mu.Lock()
+		c.open[conn] = struct{}{}
+		c.mu.Unlock()
 	case http.StateIdle: // not before: the end of a response is written after its handler has returned
 		conn.request.Store(nil)
 		conn.idle.Store(time.Now().UnixNano())

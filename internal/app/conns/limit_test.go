@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -106,7 +107,7 @@ func TestDisplaceIdle(t *testing.T) {
 	}
 	silent := dial("")
 	defer silent.Close()
-	running := dial("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+	running := dial(strings.Repeat("GET / HTTP/1.1\r\nHost: x\r\n\r\n", 2)) // the second is read with the first
 	defer running.Close()
 	<-entered
 	begun := dial("GET / HT")
@@ -122,7 +123,12 @@ func TestDisplaceIdle(t *testing.T) {
 		t.Errorf("%v gave way, and %d are idle", n, idle())
 	}
 	leave <- struct{}{}
-	await("the other is idle after its request", func() bool { return idle() == 1 })
+	<-entered
+	if n := idle(); n != 0 {
+		t.Errorf("%d are idle during the second request", n)
+	}
+	leave <- struct{}{}
+	await("the other is idle after its requests", func() bool { return idle() == 1 })
 	c.displaceIdle()
 	if n := testutil.ToFloat64(c.displaced); n != 2 {
 		t.Errorf("%v gave way", n)
