@@ -100,7 +100,7 @@ func TestFlippedBits(t *testing.T) {
 func TestDamagedLabels(t *testing.T) {
 	racetest.SkipSerial(t)
 	ctx := context.Background()
-	r := newRig(t, func(o *Options) { o.Tenant.Series = 310 })
+	r := newRig(t, func(o *Options) { o.Tenant.Series, o.Tenant.NewSeries = 310, 1 })
 	r.push("a", 0, 300, r.now, 1)
 	r.must(r.head.Flush(ctx))
 	r.push("a", 300, 301, r.now, 1)
@@ -123,6 +123,11 @@ func TestDamagedLabels(t *testing.T) {
 		}
 		if n, err := h.Create("a", 100_000); n > 10 || !errors.Is(err, model.ErrTransient) {
 			t.Fatalf("byte %d: %d new series are allowed: %v", at, n, err)
+		}
+		for range 100 { // which may all be known ones
+			if n, err := h.Create("a", 9); n != 9 || err != nil {
+				t.Fatalf("byte %d: %d of 9 series are let in: %v", at, n, err)
+			}
 		}
 		if _, err := h.Active("a", model.Metrics); !errors.Is(err, model.ErrTransient) || !strings.Contains(err.Error(), "lacks") {
 			t.Fatalf("byte %d: which series are active: %v", at, err)

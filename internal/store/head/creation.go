@@ -100,8 +100,8 @@ func (h *Head) tenantSeries(id uint16, tenant string, most int64, n int) (int, *
 // onlyTenant reports whether no other tenant has series. It then may fill the set: see crowdedKey. The counts
 // of series of a tenant and of the set cannot be compared for that, since they change one after the other.
 func (h *Head) onlyTenant(id uint16) bool {
-	for other := range uint16(h.tenants.count()) {
-		if other != id && h.known.OfTenant(other) > 0 {
+	for n := range h.tenants.count() {
+		if other := uint16(n); other != id && h.known.OfTenant(other) > 0 {
 			return false
 		}
 	}
@@ -193,8 +193,11 @@ func (h *Head) Create(tenant string, n int) (int, error) {
 		limits = h.o.TenantLimits(tenant)
 	}
 	allowed, limit := h.tenantSeries(id, tenant, limits.Series, n)
-	if fast, tooFast := h.limits.take(id, tenant, limits.NewSeries, allowed, h.o.Now()); tooFast != nil {
-		allowed, limit = fast, tooFast
+	// While the labels of a part are damaged, many known series look like new ones. They do not wait.
+	if h.knownComplete.Load() {
+		if fast, tooFast := h.limits.take(id, tenant, limits.NewSeries, allowed, h.o.Now()); tooFast != nil {
+			allowed, limit = fast, tooFast
+		}
 	}
 	if limit == nil {
 		return allowed, nil

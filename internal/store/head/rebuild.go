@@ -17,11 +17,14 @@ import (
 // are the most likely ones to be active.
 //
 // The series of a damaged part stay unknown from the damage on: their labels come once more. The error names
-// the part, and the set does not count as complete.
+// the part, and the set does not count as complete. After any other error it may hold nearly nothing, and
+// does not count as rebuilt.
 func (h *Head) rebuildKnown(ctx context.Context) error {
 	err := h.restoreKnown(ctx)
 	h.knownComplete.Store(err == nil)
-	h.knownRebuilt.Store(true)
+	if err == nil || errors.Is(err, model.ErrCorrupt) {
+		h.knownRebuilt.Store(true)
+	}
 	return err
 }
 
