@@ -86,7 +86,7 @@ func (h *Handler) endpoints() []api.Endpoint {
 		{Pattern: legacy + "query", Name: "query_range", Needs: bounded, Serve: h.queryRange, Kept: keptRange},
 		{Pattern: legacy + "label", Name: "labels", Needs: bounded, Serve: h.labelNames, Kept: keptLabels},
 		{Pattern: legacy + "label/{name}/values", Name: "label_values", Needs: bounded, Serve: h.labelValues, Kept: keptLabels},
-		{Pattern: legacy + "series", Name: "series", Needs: bounded, Serve: h.series, Kept: keptRange},
+		{Pattern: legacy + "series", Name: "series", Needs: bounded, Serve: h.series, Kept: keptSeries},
 		{Pattern: legacy + "tail", Name: "tail", Needs: fixed, Serve: h.tail},
 	}
 }

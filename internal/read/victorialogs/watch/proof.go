@@ -179,11 +179,13 @@ func (w *Watch) search(a Account, of windows) ([]different, error) {
 	ctx, cancel := context.WithTimeout(w.ctx, w.proofLimit)
 	defer cancel()
 	found := make([]different, of.to-of.from)
-	err := w.Prove(ctx, a, model.TimeRange{Min: of.from * Window, Max: of.to*Window - 1}, func(at, lines, times int64) {
-		if at >= of.from && at < of.to {
-			c := &found[at-of.from]
-			c.lines, c.times = c.lines+lines, c.times+times
-		}
+	err := model.Caught(func() error { // a hostile response must not end the process
+		return w.Prove(ctx, a, model.TimeRange{Min: of.from * Window, Max: of.to*Window - 1}, func(at, lines, times int64) {
+			if at >= of.from && at < of.to {
+				c := &found[at-of.from]
+				c.lines, c.times = c.lines+lines, c.times+times
+			}
+		})
 	})
 	return found, err
 }

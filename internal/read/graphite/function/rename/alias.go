@@ -121,7 +121,7 @@ func format(c *function.Call, template string, v float64) (string, error) {
 			i = end
 			continue
 		case 'd', 'i', 'u':
-			if math.IsInf(v, 0) {
+			if math.IsInf(v, 0) || math.IsNaN(v) {
 				return "", c.Errorf("expected a finite number for %%%c in newName, found %v", verb, v)
 			}
 			whole, _ := big.NewFloat(v).Int(nil) // Python's integers have no end
