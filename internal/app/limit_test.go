@@ -83,7 +83,7 @@ func TestIdleConnectionsGiveWay(t *testing.T) {
 	if status, text := finish(t, r, err); status != 204 && status != 200 {
 		t.Errorf("%d %s", status, text)
 	}
-	// A response may arrive before the server notes that its connection is idle, so the order may be another one.
+	// A response may arrive before the server notes that its connection is idle, so it may be any of them.
 	closed := make(chan error, len(held))
 	for _, conn := range held {
 		go func() {
