@@ -334,7 +334,7 @@ func testAcceptLoss(t *testing.T, broker *Broker) {
 	_, body := ingester.get("/ready")
 	t.Log(body)
 	accept(1, "what is given up begins there", fmt.Sprintf("0:%d-%d", shipped+1, end-1))
-	accept(1, fmt.Sprintf("give up these, 0:%d-%d", shipped, end-1), fmt.Sprintf("0:%d-%d", shipped, shipped))
+	accept(1, fmt.Sprintf("give up exactly these, use 0:%d-%d", shipped, end-1), fmt.Sprintf("0:%d-%d", shipped, shipped))
 	accept(1, "there is no record", fmt.Sprintf("0:%d-%d", shipped, end))
 	accept(2, "has 1 partitions", fmt.Sprintf("1:%d-%d", shipped, end-1))
 	recorded := records(t, c.bucket)

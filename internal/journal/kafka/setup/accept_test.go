@@ -31,8 +31,8 @@ func TestLossIsExact(t *testing.T) {
 	}{
 		{40, 49, 40, ""}, {60, 60, 60, ""}, {50, 50, 50, ""},
 		{41, 49, 40, "begins there"}, {39, 49, 40, "begins there"},
-		{40, 45, 40, "give up these, 0:40-49"}, {40, 50, 40, "give up these, 0:40-49"},
-		{60, 61, 60, "one is given up at a time, 0:60"},
+		{40, 45, 40, "exactly these, use 0:40-49"}, {40, 50, 40, "exactly these, use 0:40-49"},
+		{60, 61, 60, "one at a time, with 0:60"},
 		{60, 90, 60, "no record 90 yet"}, {90, 90, 90, "no record 90 yet"},
 	} {
 		l := loss{From: x.from, To: x.to}
