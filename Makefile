@@ -65,13 +65,10 @@ oracle-victorialogs: ## Compare QUERIES (10000) random LogQL queries over the Vi
 	go test -count=1 -timeout 2h -v ./internal/read/victorialogs -run TestDifferential -victorialogs $(VICTORIALOGS) -queries $(or $(QUERIES),10000) -seed $(or $(SEED),1)
 	cd test/logql-oracle && go test -count=1 -timeout 2h -v ./metric -run TestVictoriaLogs -victorialogs $(VICTORIALOGS) -queries $(or $(QUERIES),10000) -seed $(or $(SEED),1)
 
-# Loki, its client and VictoriaLogs take minutes to build the first time, so they are built while the first tests run. The tests with bad
-# input follow, since their queries have a time limit. They mostly wait, so they run at the same time; tests of ./test/e2e that mostly
-# wait are parallel.
+# The tests with bad input mostly wait, so they run at the same time; tests of ./test/e2e that mostly wait are parallel.
 e2e: ## Compare with real Prometheus servers, collectd, nc, logcli, VictoriaLogs and OpenTelemetry for DURATION (60s), and read the blocks with Python.
-	@( (cd test/victorialogs && go tool -n victoria-logs >/dev/null) && (cd test/logcli && go tool -n logcli >/dev/null && go tool -n loki >/dev/null) && \
-	go test -tags '$(TAGS),e2e' -count=1 -timeout 20m ./test/badinput ) & attacked=$$!; \
-	go test -tags '$(TAGS),e2e' -count=1 -timeout 40m -parallel 4 -v ./test/e2e -duration $(DURATION); tested=$$?; \
+	@go test -tags '$(TAGS),e2e' -count=1 -timeout 20m ./test/badinput & attacked=$$!; \
+	go test -tags '$(TAGS),e2e' -count=1 -timeout 30m -parallel 4 -v ./test/e2e -duration $(DURATION); tested=$$?; \
 	wait $$attacked && exit $$tested
 	go test -tags '$(TAGS),e2e' -count=1 -timeout 10m ./test/reader ./bench
 	go test -tags '$(TAGS),e2e' -count=1 -timeout 10m ./bench/neighbours

@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"sort"
@@ -30,17 +29,19 @@ import (
 const promModule = "../prometheus"
 
 // promTool builds a program of the current Prometheus, unless it is built, and returns its path. Service
-// discovery is left out, since it is most of the program.
+// discovery is left out, since it is most of the program; go tool would not leave it out.
 func promTool(t *testing.T, name string) string {
 	t.Helper()
-	cmd := exec.Command("go", "tool", "-n", name)
-	cmd.Dir = promModule
-	cmd.Env = append(os.Environ(), "GOFLAGS=-tags=remove_all_sd")
-	out, err := cmd.Output()
+	path, err := filepath.Abs("../../bin/test/" + name)
 	if err != nil {
-		t.Fatalf("building %s: %v", name, err)
+		t.Fatal(err)
 	}
-	return strings.TrimSpace(string(out))
+	cmd := exec.Command("go", "build", "-tags", "remove_all_sd", "-o", path, "github.com/prometheus/prometheus/cmd/"+name)
+	cmd.Dir = promModule
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("building %s: %v: %s", name, err, out)
+	}
+	return path
 }
 
 // exporter is a scrape target with the metrics of current clients: native histograms, classic ones, counters
