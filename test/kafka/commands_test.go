@@ -124,6 +124,15 @@ func testCommands(t *testing.T, broker *Broker) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			// The controller has it; the broker takes it over a little later.
+			waitFor(t, "the broker has "+a.Name, func() bool {
+				described, err := admin.DescribeTopicConfigs(t.Context(), "writes")
+				if err != nil {
+					t.Fatal(err)
+				}
+				topic, err := described.On("writes", nil)
+				return err == nil && slices.ContainsFunc(topic.Configs, func(c kadm.Config) bool { return c.Key == a.Name && c.MaybeValue() == *a.Value })
+			})
 		}
 		before := map[string]string{"message.timestamp.type": "LogAppendTime", "retention.ms": "172800000", "max.message.bytes": "16777216", "min.insync.replicas": "1", "cleanup.policy": "delete", "unclean.leader.election.enable": "false"}[wrong[0]]
 		change(kadm.AlterConfig{Op: kadm.SetConfig, Name: wrong[0], Value: &wrong[1]})

@@ -161,7 +161,7 @@ func testOverwritten(t *testing.T, broker *Broker) {
 			t.Fatalf("accept-loss %s: exit code %d and %q, expected %d and %q", lost, got, out+messages, code, says)
 		}
 	}
-	accept(1, fmt.Sprintf("give up exactly these, use 0:%d-%d", kept, shipped-1), fmt.Sprintf("0:%d", shipped))
+	accept(1, fmt.Sprintf("give these up, use 0:%d-%d", kept, shipped-1), fmt.Sprintf("0:%d", shipped))
 	lost := fmt.Sprintf("0:%d-%d", kept, shipped-1)
 	accept(1, "needs journal-version 3", lost, "--journal-version", "2", "--dry-run")
 	recorded := records(t, c.bucket)

@@ -356,7 +356,7 @@ func testAcceptLoss(t *testing.T, broker *Broker) {
 	})
 	_, body = ingester.get("/ready")
 	t.Log(body)
-	accept(1, "one is given up at a time", fmt.Sprintf("0:%d-%d", poison, poison+1))
+	accept(1, "given up one at a time", fmt.Sprintf("0:%d-%d", poison, poison+1))
 	accept(0, "are given up", fmt.Sprintf("0:%d", poison))
 	ingester.waitFor("the way on", func(status int, _ string) bool { return status == http.StatusOK })
 	lost := []string{fmt.Sprintf("partition 0 of epoch 1, offsets %d to %d were given up", shipped, end-1), fmt.Sprintf("partition 0 of epoch 1, offsets %[1]d to %[1]d were given up", poison)}
