@@ -63,7 +63,7 @@ func TestBadInput(t *testing.T) {
 	bin := program(t)
 	limits := []string{"--limits.tenants", fmt.Sprint(tenants), "--limits.connections", fmt.Sprint(connections),
 		"--limits.body-bytes", fmt.Sprint(bodyMiB, "MiB"), "--limits.decoded-bytes", fmt.Sprint(decodedMiB, "MiB"),
-		"--query.timeout", "20s", "--query.max-concurrent", "4", "--max-age", "24h"}
+		"--query.timeout", "8s", "--query.max-concurrent", "4", "--max-age", "24h"}
 	servers := make([]*server, 1+helpers)
 	for i := range servers {
 		servers[i] = newServer(t, bin, t.TempDir(), limits...)
