@@ -17,6 +17,9 @@ import (
 //
 //   - by three quarters of the processors while a query of another tenant runs, and by all but one if that is
 //     less; one may always compute. So a query of another tenant finds a free processor.
+//   - by as many if the tenant runs several queries, and others send requests all the time. Most of them come
+//     while no query of another tenant runs. And with all processors busy, the kernel lets a flush of the
+//     journal wait for up to 5 ms until its threads may go on.
 //   - by the number of processors otherwise. So the first query of another tenant waits for few of them.
 //
 // The scheduler of Go serves all goroutines in turn. Without bounds, a goroutine of a small query waits for
@@ -26,10 +29,10 @@ import (
 // So one that has read a page below such locks enters again at the next page. What it does until then, such
 // as decompressing the page, is not bounded.
 type Processors struct {
-	// Count is the number of processors, and Shared reports whether several tenants send queries; nil: one
-	// does.
-	Count  int
-	Shared func() bool
+	// Count is the number of processors.
+	Count int
+	// Shared reports whether several tenants send queries, and Mixed whether they do all the time; nil: no.
+	Shared, Mixed func() bool
 
 	mu      sync.Mutex
 	tenants map[string]*computing // with queries that run
@@ -92,11 +95,13 @@ func (p *Processors) Run(ctx context.Context, tenant string) (own context.Contex
 		done()
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		if c.queries--; c.queries == 0 {
-			delete(p.tenants, tenant)
-			for _, other := range p.tenants {
-				p.wake(other) // there may be more of them now
-			}
+		if c.queries--; c.queries > 0 {
+			p.wake(c) // it may have more, now that it runs fewer queries
+			return
+		}
+		delete(p.tenants, tenant)
+		for _, other := range p.tenants {
+			p.wake(other) // there may be more of them now
 		}
 	}
 }
@@ -165,7 +170,7 @@ func (x *Processor) Enter(ctx context.Context) {
 	if x.over {
 		return
 	}
-	if len(c.queue) > 0 || c.running >= p.most() {
+	if len(c.queue) > 0 || c.running >= p.most(c) {
 		p.await(ctx, c)
 	}
 	c.running++
@@ -197,17 +202,17 @@ func (p *Processors) await(ctx context.Context, c *computing) {
 
 // wake lets goroutines of a tenant go on, and counts them as running. The caller holds mu.
 func (p *Processors) wake(c *computing) {
-	for len(c.queue) > 0 && c.running < p.most() {
+	for len(c.queue) > 0 && c.running < p.most(c) {
 		close(c.queue[0])
 		c.queue = slices.Delete(c.queue, 0, 1)
 		c.running++
 	}
 }
 
-// most returns how many goroutines of a tenant may compute. The caller holds mu.
-func (p *Processors) most() int {
+// most returns how many goroutines of one tenant may compute. The caller holds mu.
+func (p *Processors) most(c *computing) int {
 	switch {
-	case len(p.tenants) > 1:
+	case len(p.tenants) > 1, c.queries > 1 && p.Mixed != nil && p.Mixed():
 		return max(1, p.Count-max(1, p.Count/4))
 	case p.Shared != nil && p.Shared():
 		return p.Count

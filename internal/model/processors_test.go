@@ -11,12 +11,13 @@ import (
 )
 
 // TestProcessorsAreShared: the goroutines of a tenant compute on all processors that they like, on those of
-// the machine when other tenants send queries, and on three quarters while a query of another tenant runs.
+// the machine when other tenants send queries, and on three quarters while a query of another tenant runs, or
+// while it has several itself and others send queries all the time.
 func TestProcessorsAreShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const goroutines = 24
-		var shared atomic.Bool
-		p := &Processors{Count: 8, Shared: shared.Load}
+		var shared, mixed atomic.Bool
+		p := &Processors{Count: 8, Shared: shared.Load, Mixed: mixed.Load}
 		var running atomic.Int64
 		ctx, cancel := context.WithCancel(t.Context())
 		var all sync.WaitGroup
@@ -56,6 +57,13 @@ func TestProcessorsAreShared(t *testing.T) {
 		computes(6, "with a query of another tenant")
 		end()
 		computes(8, "after it")
+		mixed.Store(true)
+		computes(8, "alone among many queries of others")
+		own, end := p.Run(ctx, "greedy")
+		ProcessorOf(own).Leave()
+		computes(6, "with two queries among many of others")
+		end()
+		computes(8, "after the second")
 		cancel()
 		all.Wait()
 		if len(p.tenants) > 0 {

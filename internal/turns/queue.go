@@ -14,6 +14,9 @@ const WaitersPerTurn = 16
 // OtherTenants is how long a tenant leaves room for others after one of them has sent a request.
 const OtherTenants = 5 * time.Minute
 
+// soon is how long the next request of another tenant is expected at any moment.
+const soon = 10 * time.Second
+
 // Share says whether a tenant that has some turns may have one more while several tenants send requests.
 type Share interface{ Allows(has int) bool }
 
@@ -146,6 +149,13 @@ func (q *Queue) Shared() bool {
 }
 
 func (q *Queue) sharedLocked() bool { return time.Since(q.switched) <= OtherTenants }
+
+// Mixed reports whether several tenants send requests all the time.
+func (q *Queue) Mixed() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return time.Since(q.switched) <= soon
+}
 
 // Waiting returns the number of requests of a tenant that wait.
 func (q *Queue) Waiting(tenant string) int {
