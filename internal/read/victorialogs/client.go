@@ -97,7 +97,7 @@ func (c *client) query(ctx context.Context, a access, kind, text string, each fu
 		began := time.Now()
 		handed, err := func() (bool, error) {
 			defer leave() // even if each panics
-			return c.once(ctx, c.http, a, authorization, text, each)
+			return c.once(ctx, c.http, a, authorization, text, pass.Answers, each)
 		}()
 		c.metrics.seconds.WithLabelValues(kind).Observe(time.Since(began).Seconds())
 		var failed *failure
@@ -194,7 +194,7 @@ func (c *client) try(ctx context.Context, h *http.Client, a access, kind, text s
 	authorization, err := credentials(c.authorization)
 	if err == nil {
 		began := time.Now()
-		_, err = c.once(ctx, h, a, authorization, text, each)
+		_, err = c.once(ctx, h, a, authorization, text, func() {}, each)
 		c.metrics.seconds.WithLabelValues(kind).Observe(time.Since(began).Seconds())
 	}
 	outcome := "ok"
@@ -223,8 +223,9 @@ func (c *client) failure(format string, of ...any) *failure {
 	return &failure{text: "VictoriaLogs at " + c.url + " " + fmt.Sprintf(format, of...), mayPass: true, class: model.ErrTransient}
 }
 
-// once sends a request, and reports whether a row was handed over.
-func (c *client) once(ctx context.Context, h *http.Client, a access, authorization, text string, each func(row []field) error) (handed bool, err error) {
+// once sends a request, and reports whether a row was handed over. It calls answers when a response with
+// the status 200 begins.
+func (c *client) once(ctx context.Context, h *http.Client, a access, authorization, text string, answers func(), each func(row []field) error) (handed bool, err error) {
 	// A cluster may be told to answer with the lines of the nodes that are there. The rest would be missing
 	// without a word.
 	form := url.Values{"query": {text}, "allow_partial_response": {"0"}}
@@ -257,6 +258,7 @@ func (c *client) once(ctx context.Context, h *http.Client, a access, authorizati
 	if resp.StatusCode != http.StatusOK {
 		return false, c.refused(resp)
 	}
+	answers()
 	counted := &countingReader{r: resp.Body}
 	defer func() { c.metrics.bytes.Add(float64(counted.n)) }()
 	rows := newRowReader(counted)

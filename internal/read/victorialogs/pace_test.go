@@ -56,6 +56,42 @@ func TestOpenWithoutTurns(t *testing.T) {
 	held[1]()
 }
 
+// TestLongResponseWhileOpen: the request that is let through may have a response that takes long. Other
+// requests do not wait for its end.
+func TestLongResponseWhileOpen(t *testing.T) {
+	began, release := make(chan struct{}), make(chan struct{})
+	var asked atomic.Int32
+	w := newWorld(t, func(rw http.ResponseWriter, r *http.Request) {
+		answering(statRow, rowOne+rowTwo)(rw, r)
+		if asked.Add(1) == 1 {
+			_ = http.NewResponseController(rw).Flush()
+			close(began)
+			<-release
+		}
+	})
+	past := time.Now().Add(-breaker.Pause)
+	for range breaker.Failures {
+		pass, _ := w.client.breaker.Allow(past)
+		pass.Failed(past)
+	}
+	ended := make(chan error, 1)
+	go func() {
+		_, err := w.lines(context.Background(), request())
+		ended <- err
+	}()
+	<-began
+	for start := time.Now(); w.client.breaker.Open() && time.Since(start) < 10*time.Second; {
+		time.Sleep(time.Millisecond)
+	}
+	if _, err := w.lines(context.Background(), request()); err != nil {
+		t.Errorf("while a response comes: %v", err)
+	}
+	close(release)
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
 // TestOverload: a server that refuses what is more than it can do at one time is asked less, and all queries
 // get their lines in the end.
 func TestOverload(t *testing.T) {

@@ -13,7 +13,7 @@ func (h *Head) Start() {
 	h.goDo("head-known", func(ctx context.Context) {
 		if err := h.rebuildKnown(ctx); err != nil && ctx.Err() == nil {
 			h.metrics.workErrors.Inc()
-			h.o.Logger.Error("cannot rebuild all of the known set; senders repeat the labels of the series that it lacks", "err", err)
+			h.o.Logger.Error("cannot rebuild all of the known set; senders repeat the labels of the series that it lacks, and new series have no limits on their rate", "err", err)
 		}
 		if err := h.retireEnded(ctx); err != nil && ctx.Err() == nil {
 			h.metrics.workErrors.Inc()

@@ -6,9 +6,11 @@ import (
 	"math"
 	"math/rand/v2"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/model/worldtest"
@@ -140,6 +142,45 @@ func TestDamagedLabels(t *testing.T) {
 	t.Logf("%d bytes damage the keys", damaged)
 }
 
+// TestDamagedAndUnreadableLabels: where the disk fails besides, the set may lack nearly all series, and no
+// limit on new series refuses them.
+func TestDamagedAndUnreadableLabels(t *testing.T) {
+	ctx := context.Background()
+	var broken atomic.Value
+	broken.Store("")
+	r := newRig(t, func(o *Options) { o.Tenant.Series = 310 })
+	r.faults = errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if name := broken.Load().(string); name != "" && op.Kind == errorfs.OpFileReadAt && strings.HasSuffix(op.Path, name) {
+			return errorfs.ErrInjected
+		}
+		return nil
+	})
+	r.push("a", 0, 300, r.now, 1)
+	r.must(r.head.Flush(ctx))
+	r.push("a", 300, 301, r.now, 1)
+	r.must(r.head.Flush(ctx))
+	parts := r.head.group(model.Metrics, local.Labels, local.Young)
+	older, newest := parts[0].Info.File, parts[len(parts)-1].Info.File
+	if older == newest {
+		t.Fatal("there is one part")
+	}
+	damaged := r.damage(newest, func(h *Head, at int) bool {
+		broken.Store(older)
+		err := h.rebuildKnown(ctx)
+		broken.Store("")
+		if !errors.Is(err, errorfs.ErrInjected) {
+			t.Fatalf("byte %d: %v", at, err)
+		}
+		if n, err := h.Create("a", 1000); n != 1000 || err != nil {
+			t.Fatalf("byte %d: %d of 1,000 series are let in: %v", at, n, err)
+		}
+		return errors.Is(err, model.ErrCorrupt)
+	})
+	if damaged == 0 {
+		t.Error("no byte damages the keys")
+	}
+}
+
 // TestEndedDespiteDamage: where one part is damaged, the series of others leave that have ended.
 func TestEndedDespiteDamage(t *testing.T) {
 	racetest.SkipSerial(t)
@@ -185,6 +226,9 @@ func (r *rig) damage(name string, try func(h *Head, at int) bool) (n int) {
 		mem := whole.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(1, 1))})
 		flip(r.t, mem, "/head/"+name, at)
 		r.mem, r.o.FS, r.bucket.fs, r.o.Registerer = mem, mem, mem, nil
+		if r.faults != nil {
+			r.o.FS = errorfs.Wrap(mem, r.faults)
+		}
 		h, err := Open(context.Background(), r.o)
 		if err != nil {
 			continue

@@ -20,15 +20,16 @@ import (
 // the part, and the set does not count as complete. After any other error it may hold nearly nothing, and
 // does not count as rebuilt.
 func (h *Head) rebuildKnown(ctx context.Context) error {
-	err := h.restoreKnown(ctx)
-	h.knownComplete.Store(err == nil)
-	if err == nil || errors.Is(err, model.ErrCorrupt) {
+	damage, err := h.restoreKnown(ctx)
+	h.knownComplete.Store(damage == nil && err == nil)
+	if err == nil {
 		h.knownRebuilt.Store(true)
 	}
-	return err
+	return errors.Join(damage, err)
 }
 
-func (h *Head) restoreKnown(ctx context.Context) (err error) {
+// restoreKnown returns the damage of parts apart from other errors, of which it stops at the first one.
+func (h *Head) restoreKnown(ctx context.Context) (damage, err error) {
 	h.mu.Lock()
 	parts := h.pinPartsLocked(func(i *local.Info) bool { return i.Kind == local.Labels })
 	h.mu.Unlock()
@@ -38,12 +39,15 @@ func (h *Head) restoreKnown(ctx context.Context) (err error) {
 	}
 	err = h.known.Reserve(sets)
 	for _, p := range slices.Backward(parts) {
-		if err == nil || errors.Is(err, model.ErrCorrupt) {
-			err = errors.Join(err, p.WrapError(h.addKnown(ctx, p)))
+		if err == nil {
+			err = p.WrapError(h.addKnown(ctx, p))
+		}
+		if errors.Is(err, model.ErrCorrupt) {
+			damage, err = errors.Join(damage, err), nil
 		}
 		p.Unpin()
 	}
-	return err
+	return damage, err
 }
 
 // restoredIdle is for how many ticks the series of label parts count as idle. The rows of many that have

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/shaledb/shale/internal/model"
@@ -29,6 +30,7 @@ type rig struct {
 	bucket *bucketOfBlocks
 	log    *lockedBuffer
 	seq    uint64
+	faults errorfs.Injector // of the heads that [rig.damage] opens
 
 	mu      sync.Mutex // guards pending: the background work truncates
 	pending []pendingBatch

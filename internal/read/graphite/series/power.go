@@ -19,9 +19,10 @@ func Power(a, b float64) float64 {
 // mostWhole bounds the exponents for which Pow multiplies. Nearly all powers beyond it are 0 or infinite.
 const mostWhole = 1 << 16
 
-// Pow is math.Pow with the accuracy of the C library. math.Pow rounds after each multiplication, so that its
-// error grows with the exponent: names show it, since they have all digits of a value. Here products have
-// twice the digits.
+// Pow is math.Pow with the accuracy of the C library where the exponent is whole. math.Pow rounds after each
+// multiplication, so that its error grows with the exponent: names show it, since they have all digits of a
+// value. Here products have twice the digits. Of other exponents the fraction is left to math.Pow, and the
+// result may differ by 4 units in the last digit.
 func Pow(a, b float64) float64 {
 	v := math.Pow(a, b)
 	whole, fraction := math.Modf(b)

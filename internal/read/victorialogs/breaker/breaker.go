@@ -12,8 +12,8 @@ const (
 )
 
 // Breaker keeps requests from a server that fails. Closed, it lets all through; after Failures failures in a
-// row it is open and lets none through. After Pause it lets one through at a time, and the first that
-// succeeds closes it.
+// row it is open and lets none through. After Pause it lets one through at a time, and the first that gets
+// a response closes it.
 type Breaker struct {
 	mu       sync.Mutex
 	failures int
@@ -43,6 +43,20 @@ func (b *Breaker) Allow(now time.Time) (Pass, bool) {
 	b.probing = true
 	b.era++
 	return Pass{b, b.era}, true
+}
+
+// Answers says that a response has begun. If the breaker was open, it is closed from now on: the rest of the
+// response may take long. The next failure, such as that of the rest, opens it again.
+func (p *Pass) Answers() {
+	b := p.of
+	if b == nil { // it has ended
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if p.era == b.era && b.failures == Failures {
+		b.failures, b.probing = Failures-1, false
+	}
 }
 
 // Succeeded says that the server has answered.

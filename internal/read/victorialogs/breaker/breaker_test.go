@@ -76,6 +76,42 @@ func TestBreakerForgetsEarlierRequests(t *testing.T) {
 	}
 }
 
+// TestBreakerLongResponse: others are let through while a long response comes, and not after it broke off.
+func TestBreakerLongResponse(t *testing.T) {
+	var b Breaker
+	now := time.Unix(1000, 0)
+	open := func() (probe *Pass) {
+		for range Failures {
+			allowed(t, &b, now, "closed").Failed(now)
+		}
+		now = now.Add(Pause)
+		return allowed(t, &b, now, "half open")
+	}
+	probe := open()
+	probe.Answers()
+	allowed(t, &b, now, "while a response comes").Unknown()
+	probe.Failed(now)
+	refused(t, &b, now, "after it broke off")
+
+	now = now.Add(Pause)
+	probe = allowed(t, &b, now, "half open")
+	probe.Answers()
+	allowed(t, &b, now, "while a response comes").Failed(now)
+	probe.Answers()
+	probe.Succeeded()
+	refused(t, &b, now, "after a failure in the meantime")
+
+	now = now.Add(Pause)
+	probe = allowed(t, &b, now, "half open")
+	probe.Answers()
+	probe.Unknown() // its query ran out of time
+	allowed(t, &b, now, "after a query that ended early").Succeeded()
+	for range Failures - 1 {
+		allowed(t, &b, now, "closed").Failed(now)
+	}
+	allowed(t, &b, now, "closed")
+}
+
 // TestRetryBudget: repetitions at once are bounded, and successes earn further ones.
 func TestRetryBudget(t *testing.T) {
 	var b Budget
