@@ -62,8 +62,19 @@ type Request struct {
 	// its Bytes if they are wanted, then count no line twice. A source that makes chunks for the request keeps
 	// each within a cell.
 	Cells *TextCells
-	Quota *Quota
-	Cost  *Cost
+	// Sample, if set, says that the reader looks at a sample of lines. A source may then choose it.
+	Sample *TextSample
+	Quota  *Quota
+	Cost   *Cost
+}
+
+// TextSample asks for a sample of about so many lines. A source that chooses it returns chunks of the chosen
+// lines only, and says how many lines each of them stands for.
+type TextSample struct {
+	Lines int
+	// Plain says that the reader looks at lines, their times and their levels only. A source may then return
+	// lines of several streams as one series, and leave out other metadata.
+	Plain bool
 }
 
 // RollupRequest asks for rollups. Retention does not bound such a request: the reader does, by the policies

@@ -89,6 +89,9 @@ type TextChunk struct {
 	// the request.
 	Rows  int
 	Bytes int64
+	// StandsFor is how many lines each row stands for, if the chunk is a sample that was asked for; 0: it is
+	// not, and has all lines.
+	StandsFor float64
 	// Order tells which rows of the same time arrived first: those of the lower order. That includes equal
 	// rows.
 	Order uint64

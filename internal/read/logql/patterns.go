@@ -56,7 +56,8 @@ func (e *Engine) Patterns(ctx context.Context, q *PatternQuery) ([]patterns.Seri
 		s := &patternSample{sample: patterns.NewSample(q.Quota), query: q}
 		err := s.read(ctx, e, &model.Request{
 			Tenant: tenant, Signal: model.Logs, Family: model.Text, Matchers: matchers, Range: r, TextFilter: q.Prepared.program.TextFilter,
-			Quota: q.Quota, Cost: q.Cost,
+			Sample: &model.TextSample{Lines: spreadLines, Plain: len(q.Prepared.log.Stages) == 0},
+			Quota:  q.Quota, Cost: q.Cost,
 		})
 		if err == nil {
 			err = s.sample.AddTo(totals)
@@ -72,17 +73,21 @@ const (
 	// sampledChunks is how many chunks a sample reads, and sampledLines how many lines of each.
 	sampledChunks = 64
 	sampledLines  = 128
+	// spreadLines is how many lines a source chooses that chooses them itself. They are spread evenly, so that
+	// fewer say as much.
+	spreadLines = 4096
 )
 
 // patternSample reads a sample of lines. Chunks are chosen by priority sampling: a chunk's priority is its
 // number of lines divided by a random number up to 1, and those with the highest priorities are read. A chunk
 // then stands for as many lines as it has or, if that is more, as the highest priority that was left out. The
-// sum is right on average.
+// sum is right on average. Chunks that are a sample already are all read.
 type patternSample struct {
 	sample *patterns.Sample
 	query  *PatternQuery
 	chosen []sampledChunk
-	cut    float64 // the highest priority that was left out
+	ready  []sampledChunk // that are a sample already
+	cut    float64        // the highest priority that was left out
 }
 
 type sampledChunk struct {
@@ -110,13 +115,17 @@ func (s *patternSample) read(ctx context.Context, e *Engine, req *model.Request)
 		for i := range chunks {
 			lines := linesWithin(&chunks[i], set.Range())
 			c := sampledChunk{chunks[i], nil, lines, lines / random.next()}
-			if c.priority <= s.cut {
+			if c.priority <= s.cut && c.StandsFor == 0 {
 				continue
 			}
 			if labels == nil {
 				labels = slices.Clone(set.Labels())
 			}
 			c.labels = labels
+			if c.StandsFor > 0 {
+				s.ready = append(s.ready, c)
+				continue
+			}
 			if s.chosen = append(s.chosen, c); len(s.chosen) == 2*sampledChunks {
 				s.choose()
 			}
@@ -126,6 +135,7 @@ func (s *patternSample) read(ctx context.Context, e *Engine, req *model.Request)
 		return err
 	}
 	s.choose()
+	s.chosen = append(s.chosen, s.ready...)
 	return s.mine(ctx, set.Range(), e.workers)
 }
 

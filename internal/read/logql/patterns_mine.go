@@ -1,6 +1,7 @@
 package logql
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -169,10 +170,13 @@ func (m *mining) rows(c *sampledChunk, rows *model.TextRows, stages *patternStag
 		to++
 	}
 	taken := min(to-from, sampledLines)
+	if c.StandsFor > 0 {
+		taken = to - from
+	}
 	if taken == 0 {
 		return nil
 	}
-	lines := float64(to-from) / float64(taken) * max(1, m.s.cut/c.lines)
+	lines := cmp.Or(c.StandsFor, float64(to-from)/float64(taken)*max(1, m.s.cut/c.lines))
 	stages.setStream(c.labels)
 	cost := m.s.query.Cost
 	for n := range taken {

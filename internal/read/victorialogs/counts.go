@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/read/victorialogs/rfc3339"
 	"github.com/shaledb/shale/internal/read/victorialogs/watch"
 )
 
@@ -22,7 +23,7 @@ func (c *client) countLines(ctx context.Context, a Account, r model.TimeRange, s
 		text += " | stats by (_time:5m) count() n"
 	}
 	return c.try(ctx, c.counts, access{Account: a}, kindCounts, text, func(row []field) error {
-		at, ok := parseTime(valueOf(row, "_time"))
+		at, ok := rfc3339.Parse(valueOf(row, "_time"))
 		lines, err := strconv.ParseInt(string(valueOf(row, "n")), 10, 64)
 		var sum float64
 		if sums && err == nil {
@@ -41,7 +42,7 @@ func (c *client) countTimes(ctx context.Context, a Account, r model.TimeRange, e
 	f := filter{}
 	text := f.in(r) + " | stats by (_stream_id, _time:5m) count() n, count_uniq(_time) times | stats by (_time) sum(n) n, sum(times) times"
 	return c.try(ctx, c.proofs, access{Account: a}, kindCopies, text, func(row []field) error {
-		at, ok := parseTime(valueOf(row, "_time"))
+		at, ok := rfc3339.Parse(valueOf(row, "_time"))
 		lines, err := strconv.ParseInt(string(valueOf(row, "n")), 10, 64)
 		times, err2 := strconv.ParseInt(string(valueOf(row, "times")), 10, 64)
 		if !ok || err != nil || err2 != nil || floorMod(at, watch.Window) != 0 {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/read/victorialogs/rfc3339"
 )
 
 // cell is the lines of a stream in one bucket of time.
@@ -347,7 +348,7 @@ func parseCell(row []field, r model.TimeRange, b buckets, sized bool, looks look
 		c.certain = number("times", &times) && times == c.rows
 	}
 	if b.step > 0 {
-		if c.bucket, ok = parseTime(valueOf(row, "_time")); !ok {
+		if c.bucket, ok = rfc3339.Parse(valueOf(row, "_time")); !ok {
 			return c, false
 		}
 	}
@@ -360,10 +361,10 @@ func parseCell(row []field, r model.TimeRange, b buckets, sized bool, looks look
 		}
 		return c, c.Min <= c.Max || !b.begins(c.bucket)
 	}
-	if c.Min, ok = parseTime(valueOf(row, "lo")); !ok {
+	if c.Min, ok = rfc3339.Parse(valueOf(row, "lo")); !ok {
 		return c, false
 	}
-	c.Max, ok = parseTime(valueOf(row, "hi"))
+	c.Max, ok = rfc3339.Parse(valueOf(row, "hi"))
 	return c, ok && c.Max >= c.Min
 }
 

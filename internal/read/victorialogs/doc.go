@@ -4,6 +4,7 @@
 //
 // It owns the translation of selectors and filters to LogsQL, the reading of its responses, the names of
 // streams and fields as labels, and the protection of the server: connections, retries, breaker. A filter
-// that it sends may let too much pass, and never too little: LogQL checks each line again. It never caches a
-// line, never answers for a tenant that has no account, and never takes part of a response for the whole.
+// that it sends may let too much pass, and never too little: LogQL checks each line again. It keeps no lines
+// but those of samples, never answers for a tenant that has no account, and never takes part of a response
+// for the whole.
 package victorialogs

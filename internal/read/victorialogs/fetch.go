@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/read/victorialogs/rfc3339"
 	"github.com/shaledb/shale/internal/write/logs"
 )
 
@@ -112,7 +113,7 @@ func (f *fetch) add(row []field) error {
 			text = row[i].value
 		}
 	}
-	t, ok := parseTime(at)
+	t, ok := rfc3339.Parse(at)
 	if !ok {
 		return fmt.Errorf("%w: VictoriaLogs at %s has sent a line without a time: %s", model.ErrCorrupt, f.p.source.client.url, rowText(row))
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/read/victorialogs/rfc3339"
 	"github.com/shaledb/shale/internal/write/logs"
 )
 
@@ -136,7 +137,7 @@ func (f *followed) begin() {
 
 // add takes a row.
 func (f *followed) add(row []field, hand bool) error {
-	t, ok := parseTime(valueOf(row, "_time"))
+	t, ok := rfc3339.Parse(valueOf(row, "_time"))
 	if !ok {
 		return fmt.Errorf("%w: VictoriaLogs at %s has sent a line without a time: %s", model.ErrCorrupt, f.source.client.url, rowText(row))
 	}

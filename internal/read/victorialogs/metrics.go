@@ -26,6 +26,7 @@ const (
 	kindDirectory = "directory" // streams and numbers of lines in cells of time
 	kindGroups    = "groups"    // the same of streams that are counted together
 	kindLines     = "lines"
+	kindSamples   = "samples" // of lines, and numbers of lines in their windows
 	kindStreams   = "streams"
 	kindTail      = "tail"
 	kindCounts    = "counts" // in windows of time, to see changes
@@ -53,7 +54,7 @@ func newMetrics(r prometheus.Registerer, open func() bool, limit func() int) *me
 		}),
 		requests: f.NewCounterVec(prometheus.CounterOpts{
 			Name: "shale_victorialogs_requests_total",
-			Help: "Requests to VictoriaLogs, by kind (directory, groups, lines, streams, tail, counts, copies) and outcome (ok, error, ended by the query, refused by the breaker, crowded: too many wait).",
+			Help: "Requests to VictoriaLogs, by kind (directory, groups, lines, samples, streams, tail, counts, copies) and outcome (ok, error, ended by the query, refused by the breaker, crowded: too many wait).",
 		}, []string{"kind", "outcome"}),
 		seconds: f.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "shale_victorialogs_request_seconds", Help: "Time of requests to VictoriaLogs until their last row, by kind.",

@@ -62,6 +62,7 @@ type heldRows struct {
 	asked, ended int64 // by elapsed
 	key          cache.Key
 	value        []byte
+	copies       bool // lines may be there twice
 }
 
 // extent is some buckets of a request, whatever its range.
@@ -299,7 +300,7 @@ func (s *shared) summed(a Account, l *watch.Ledger) {
 		if h.account == a {
 			now, ok = l.Stamp(h.within)
 		}
-		waits := h.ended >= l.Began() || !now.Unique
+		waits := h.ended >= l.Began() || !now.Unique && !h.copies
 		if waits && l.Began()-h.ended < heldFor {
 			return false
 		}

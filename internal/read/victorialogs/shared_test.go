@@ -21,6 +21,7 @@ import (
 
 	"github.com/shaledb/shale/internal/cache"
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/read/victorialogs/rfc3339"
 	"github.com/shaledb/shale/internal/read/victorialogs/watch"
 )
 
@@ -48,8 +49,8 @@ func (s *countingServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer s.mu.Unlock()
 	q := r.FormValue("query")
 	in := askedRange.FindStringSubmatch(q)
-	from, _ := parseTime([]byte(in[1]))
-	to, _ := parseTime([]byte(in[2]))
+	from, _ := rfc3339.Parse([]byte(in[1]))
+	to, _ := rfc3339.Parse([]byte(in[2]))
 	type row struct {
 		n, bytes int
 		sum      float64

@@ -55,6 +55,7 @@ type Source struct {
 	groupings   groupings
 	listings    listings
 	flights     flights
+	samples     samples
 	// lineBytes is about what a line has: as in the last pages, of which the newest counts a quarter.
 	lineBytes   atomic.Int64
 	copiesPause time.Duration
@@ -65,6 +66,7 @@ func New(o Options) *Source {
 	s := &Source{settings: o.Settings, streams: newStreamNames(o.Seed, o.Rules), derives: len(o.Rules.ServiceNames) > 0, began: time.Now(), groupedRows: groupedRows, copiesPause: copiesPause}
 	s.metrics = newMetrics(o.Registerer, func() bool { return s.client.breaker.Open() }, func() int { return s.client.pace.Limit() })
 	s.client = newClient(&s.settings, s.metrics)
+	s.samples.values.MaxBytes = sampledBytes
 	s.followEvery, s.listings.every = followEvery, s.settings.CheckEvery
 	s.lineBytes.Store(firstLineBytes)
 	s.flights = flights{of: map[string]*flight{}, running: map[string]int{}, client: s.client, joined: s.metrics.joined.Inc, most: flightBytes, all: flightsBytes, wait: flightWait, linger: companyWait, limit: flightLimit}

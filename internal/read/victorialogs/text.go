@@ -19,6 +19,15 @@ func (s *Source) SelectText(ctx context.Context, req *model.Request) ([]model.Te
 		return nil, nil
 	}
 	d := &directory{source: s, account: a, req: req, filter: s.filterOf(req), streams: newStreamSet(s, req)}
+	if req.Sample != nil && req.Cells == nil {
+		c, err := d.sample(ctx)
+		if c != nil {
+			return []model.TextCursor{c}, nil
+		}
+		if d.forget(); err != nil {
+			return nil, err
+		}
+	}
 	c := &textCursor{directory: d, at: -1, chunks: map[*stream][]model.TextChunk{}}
 	b := dividing(req.Range)
 	if req.Cells != nil {
@@ -71,11 +80,16 @@ func (c *textCursor) layOut(ctx context.Context) error {
 		}
 		i = n
 	}
+	c.sort()
+	return nil
+}
+
+// sort puts the streams that have chunks in the order of their keys.
+func (c *textCursor) sort() {
 	for st := range c.chunks {
 		c.all = append(c.all, st)
 	}
 	slices.SortFunc(c.all, func(a, b *stream) int { return a.Key.Compare(b.Key) })
-	return nil
 }
 
 // addPage adds the chunks of a page.

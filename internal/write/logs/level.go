@@ -27,6 +27,14 @@ func (l level) String() string {
 	return [levels]string{"", "unknown", "trace", "debug", "info", "warn", "error", "critical", "fatal"}[l]
 }
 
+// LevelNames returns the labels and fields that may hold the level of a line, in order of precedence.
+func LevelNames() []string {
+	return []string{
+		"level", "LEVEL", "Level", "log.level", "severity", "SEVERITY", "Severity", "SeverityText", "lvl", "LVL", "Lvl",
+		"severity_text", "Severity_Text", "SEVERITY_TEXT",
+	}
+}
+
 // noLevel is the rank of a name that does not hold a level.
 const noLevel = 99
 

@@ -73,16 +73,8 @@ func TestLineLevel(t *testing.T) {
 	}
 }
 
-// levelNames are the labels and fields that may hold a level, in order of precedence.
-func levelNames() [14]string {
-	return [...]string{
-		"level", "LEVEL", "Level", "log.level", "severity", "SEVERITY", "Severity", "SeverityText", "lvl", "LVL", "Lvl",
-		"severity_text", "Severity_Text", "SEVERITY_TEXT",
-	}
-}
-
 func TestLevelNamesHaveRanks(t *testing.T) {
-	for i, name := range levelNames() {
+	for i, name := range LevelNames() {
 		if levelRank([]byte(name)) != i {
 			t.Errorf("%s has rank %d, want %d", name, levelRank([]byte(name)), i)
 		}

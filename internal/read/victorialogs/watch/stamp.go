@@ -34,6 +34,14 @@ func (l *Ledger) Stamp(r model.TimeRange) (s Stamp, ok bool) {
 	return s, true
 }
 
+// HasCounted reports whether lines of an account were counted, so that the next count is not the first one.
+func (w *Watch) HasCounted(a Account) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	l := w.accounts[a]
+	return l != nil && l.to != 0
+}
+
 // Began returns when the last count began, by Elapsed.
 func (l *Ledger) Began() int64 { return l.at }
 

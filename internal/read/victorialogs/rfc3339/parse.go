@@ -1,11 +1,11 @@
-package victorialogs
+package rfc3339
 
 import (
 	"time"
 )
 
-// parseTime reads a time as VictoriaLogs writes it.
-func parseTime(text []byte) (int64, bool) {
+// Parse reads a time as VictoriaLogs writes it.
+func Parse(text []byte) (int64, bool) {
 	if t, ok := parseUTC(text); ok {
 		return t, true
 	}

@@ -1,0 +1,3 @@
+// Package recent keeps what was of use lately: values within an amount of memory, and what is not worth
+// trying.
+package recent

@@ -1,0 +1,2 @@
+// Package rfc3339 reads times as VictoriaLogs writes them.
+package rfc3339
