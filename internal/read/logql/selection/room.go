@@ -22,6 +22,10 @@ func (s *scanner) begin() bool {
 // Whenever a task ends, one that gave up its piece scans it again. None can give it up once it has handed on
 // a row of it. So the promise has an end: memory may be missing if several workers read more of a page late,
 // such as the metadata of the second of two chunks that are merged.
+//
+// A read that fails gives back at once what it has charged until then, and that counts as freed nowhere. Two
+// reads at the same time may fail by that alone. So before the query is refused, each worker reads once while
+// all others wait.
 func (s *scanner) again(ctx context.Context, err error) bool {
 	if s.crew == nil || !model.NeedsMoreMemory(err) {
 		return false
@@ -54,6 +58,7 @@ type waiter struct {
 	seen   int64 // [pages.freed] before its last read
 	yields bool  // it can give up its piece
 	gaveUp bool  // it has given up its piece
+	alone  int64 // [pages.freed] when it was let read while all others wait, plus one
 	ended  int   // [crew.ended] when it did, or when another one came back
 }
 
@@ -71,14 +76,23 @@ func (c *crew) await(ctx context.Context, w *waiter) bool {
 		if len(c.waiting) < c.busy {
 			continue
 		}
-		switch next := c.nextWaiterLocked(); next {
-		case nil:
+		next := c.nextWaiterLocked()
+		untried := next == nil
+		if untried {
+			next = c.untriedLocked()
+		}
+		switch {
+		case next == nil:
 			return false
-		case w:
+		case next != w:
+			c.done.Broadcast() // to that one
+		case untried:
+			w.alone = c.pages.freed.Load() + 1
+			return true
+		default:
 			w.gaveUp, w.ended = true, c.ended
 			return false
 		}
-		c.done.Broadcast() // to that one
 	}
 	return false
 }
@@ -102,6 +116,17 @@ func (c *crew) nextWaiterLocked() (next *waiter) {
 		return nil
 	}
 	return next
+}
+
+// untriedLocked returns, where all workers wait, one that has not read alone since memory was last given
+// back, or nil. Those that gave up their pieces hold nothing, and read once another task has been ended.
+func (c *crew) untriedLocked() *waiter {
+	for _, w := range c.waiting {
+		if !w.gaveUp && w.alone != c.pages.freed.Load()+1 {
+			return w
+		}
+	}
+	return nil
 }
 
 // awaitEnd waits until another task has been ended since w has given up its piece, and no earlier task comes

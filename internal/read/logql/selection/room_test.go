@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -182,5 +183,41 @@ func TestPanicEndsTheQuery(t *testing.T) {
 	_, err := heavyScan(t, 4, 40, 1, func(s, _ int) *heavyPage { return &heavyPage{bytes: 1, panics: s == 3} })
 	if err == nil || err.Error() != "unexpected error: a hostile page" {
 		t.Error(err)
+	}
+}
+
+// TestEachReadsAloneBeforeTheQueryIsRefused: two workers that have handed on rows fail at the same time, and
+// give back what their reads had taken. Each reads once more while the other one waits. Only then is there no
+// memory for the query.
+func TestEachReadsAloneBeforeTheQueryIsRefused(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	c := &crew{pages: new(pages), busy: 2}
+	c.done = sync.NewCond(&c.mu)
+	defer context.AfterFunc(ctx, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.done.Broadcast()
+	})()
+	var reading atomic.Int64
+	var again [2]int
+	var workers sync.WaitGroup
+	for i := range again {
+		workers.Go(func() {
+			w := &waiter{task: i}
+			for c.await(ctx, w) {
+				again[i]++
+				if n := reading.Add(1); n != 1 {
+					t.Errorf("%d workers read at the same time", n)
+				}
+				time.Sleep(time.Millisecond)
+				reading.Add(-1)
+			}
+			cancel() // as a query ends that is refused
+		})
+	}
+	workers.Wait()
+	if again != [2]int{1, 1} {
+		t.Errorf("the workers read %d times alone, expected once each", again)
 	}
 }
