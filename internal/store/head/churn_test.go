@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"testing"
+	"time"
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/store/head/local"
@@ -14,13 +15,19 @@ import (
 // written about as often as there are levels of merges, and those of all others once a window.
 func TestChurnWritesFewLabels(t *testing.T) {
 	for _, churn := range []int{100, 5000} { // 1 % and 50 % in each tick of 10 minutes
-		t.Run(fmt.Sprint(churn), func(t *testing.T) { churned(t, churn) })
+		t.Run(fmt.Sprint(churn), func(t *testing.T) { churned(t, churn, false) })
+		t.Run(fmt.Sprint(churn, ", rows linger"), func(t *testing.T) { churned(t, churn, true) })
 	}
 }
 
-func churned(t *testing.T, churn int) {
+// churned replaces some series in each tick. Rows that were shipped may linger for a tick.
+func churned(t *testing.T, churn int, linger bool) {
 	const n, ticks = 10_000, 50
-	ctx, r := context.Background(), newRig(t, nil)
+	ctx, r := context.Background(), newRig(t, func(o *Options) {
+		if linger {
+			o.Linger = time.Hour
+		}
+	})
 	seen := map[string]bool{}
 	// wrote returns how many label sets were written since the last time, and how many there are.
 	wrote := func() (sets, held int) {
@@ -35,6 +42,7 @@ func churned(t *testing.T, churn int) {
 	}
 	total, most := 0, 0
 	for tick := range ticks {
+		r.head.endLingering(time.Now().Add(2 * time.Hour))
 		if tick > 0 { // these are replaced
 			r.push("a", churn*(tick-1), churn*tick, r.now, math.Float64frombits(model.StaleNaN))
 		}

@@ -34,6 +34,13 @@ func (h *Head) labelsToMerge(s model.Signal) []*local.Part {
 // them again because the known set is full here.
 func (h *Head) labelsMustStay() bool { return h.o.KeepStale && h.known.NearlyFull() }
 
+// rowsShipped says that rows are in the bucket. They leave the head at once, or once they have lingered.
+func (h *Head) rowsShipped(s model.Signal, g local.Group) {
+	if h.o.Linger <= 0 {
+		h.rowsLeave(s, g)
+	}
+}
+
 // rowsLeave says that rows leave the head, so that labels may be needed no more. The caller holds merging.
 func (h *Head) rowsLeave(s model.Signal, g local.Group) {
 	if g != local.Late { // few series have late rows, which may be shipped often

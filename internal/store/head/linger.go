@@ -67,6 +67,7 @@ func (h *Head) endLingering(now time.Time) {
 	})
 	h.mu.Unlock()
 	for _, p := range over {
+		h.rowsLeave(p.Info.Signal, p.Info.Group)
 		p.Drop()
 	}
 }
@@ -106,7 +107,7 @@ func (h *Head) Trim(ctx context.Context, seq uint64) error {
 	}
 	if len(gone) > 0 {
 		for _, p := range gone {
-			h.rowsLeave(p.Info.Signal, p.Info.Group)
+			h.rowsShipped(p.Info.Signal, p.Info.Group)
 		}
 		if err := h.commit(ctx, edit{remove: gone, shipped: true}); err != nil {
 			return err

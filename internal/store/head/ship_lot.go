@@ -114,7 +114,7 @@ func (h *Head) shipTogether(ctx context.Context, lot []load) error {
 		delete(h.merging.built, l.shipID)
 	}
 	for _, l := range lot {
-		h.rowsLeave(l.signal, l.group)
+		h.rowsShipped(l.signal, l.group)
 	}
 	if err := h.commit(ctx, edit{remove: in, shipped: true}); err != nil {
 		return err // the next try builds the blocks again, and the catalogue knows them
