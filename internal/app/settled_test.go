@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"net/http"
 	"net/http/httptest"
+	"sync"
 	"testing"
 	"time"
 
@@ -78,6 +80,9 @@ type rolesWorld struct {
 	bucket      bucket.Bucket
 	seed        model.KeySeed
 	server      *httptest.Server
+	// changing is held while something changes of what the handlers of the server read. One may end, or even
+	// begin, after the query that has asked.
+	changing sync.RWMutex
 
 	holders []*resultHolder
 	gone    []*resultHolder // of topics that were given up, whose processes have not heard of that
@@ -189,12 +194,17 @@ func (w *rolesWorld) open() (err error) {
 	if err := w.begin(ctx); err != nil {
 		return err
 	}
-	w.server = httptest.NewServer(peer.New(peer.Options{Partitions: func() (all []peer.Partition) {
+	holders := peer.New(peer.Options{Partitions: func() (all []peer.Partition) {
 		for _, h := range append(w.gone[:len(w.gone):len(w.gone)], w.holders...) {
 			all = append(all, h)
 		}
 		return all
-	}}))
+	}})
+	w.server = httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+		w.changing.RLock()
+		defer w.changing.RUnlock()
+		holders.ServeHTTP(out, r)
+	}))
 	registry := prometheus.NewRegistry()
 	w.o = EngineOptions{
 		FS: fs, DataDir: "/query", Bucket: w.bucket, Node: "q", MemoryBytes: 256 << 20, Idle: true, Now: func() int64 { return w.now }, Disk: new(disk.Disk),
@@ -321,21 +331,8 @@ func (w *rolesWorld) live() (err error) {
 		}
 	}
 	for i := range 120 {
-		w.now += w.r.Int64N(int64(40 * time.Second))
-		if w.r.IntN(20) == 0 {
-			w.now += w.r.Int64N(int64(30 * time.Minute))
-		}
-		at := w.now
-		if w.r.IntN(8) == 0 {
-			at -= w.r.Int64N(int64(6 * time.Hour))
-		}
-		if err := w.push(w.batch(at)); err != nil {
-			return err
-		}
-		if w.r.IntN(2) == 0 {
-			if err := w.happen(); err != nil {
-				return fmt.Errorf("after push %d: %w", i, err)
-			}
+		if err := w.change(); err != nil {
+			return fmt.Errorf("at push %d: %w", i, err)
 		}
 		for range 3 {
 			if err := w.ask(); err != nil {
@@ -344,6 +341,24 @@ func (w *rolesWorld) live() (err error) {
 		}
 	}
 	return nil
+}
+
+// change lets time pass, pushes rows, and lets others do something.
+func (w *rolesWorld) change() error {
+	w.changing.Lock()
+	defer w.changing.Unlock()
+	w.now += w.r.Int64N(int64(40 * time.Second))
+	if w.r.IntN(20) == 0 {
+		w.now += w.r.Int64N(int64(30 * time.Minute))
+	}
+	at := w.now
+	if w.r.IntN(8) == 0 {
+		at -= w.r.Int64N(int64(6 * time.Hour))
+	}
+	if err := w.push(w.batch(at)); err != nil || w.r.IntN(2) != 0 {
+		return err
+	}
+	return w.happen()
 }
 
 // happen does one of the things that others do.
