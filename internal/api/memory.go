@@ -12,14 +12,17 @@ import (
 // mayWait reports whether the request failed only because other queries held the memory, and can run from its
 // beginning.
 func (c *call) mayWait(err error) bool {
-	return c.hasTurn && c.out.Status == 0 && c.r.Quota.Refused() &&
-		c.client.Err() == nil && c.d.Classify(err, false).Status == http.StatusServiceUnavailable
+	if !c.hasTurn || c.out.Status != 0 || c.client.Err() != nil {
+		return false
+	}
+	e := c.d.Classify(err, false) // it knows the errors of engines that do not unwrap to their cause
+	return e.Status == http.StatusServiceUnavailable && c.r.Quota.Refused(e)
 }
 
 // awaitMemory gives back the turn, so that light queries pass, and waits for memory and for another turn. All
 // waits of a request together take at most half of Limits.Timeout. The error names the settings, or is that
 // of a client that leaves.
-func (c *call) awaitMemory() error {
+func (c *call) awaitMemory(ended error) error {
 	c.startAgain()
 	c.Gate.Leave(c.client)
 	c.hasTurn = false
@@ -33,7 +36,7 @@ func (c *call) awaitMemory() error {
 	defer c.o.Waits.begin()()
 	ctx, cancel := context.WithTimeout(c.client, most-c.waited)
 	defer cancel()
-	next, err := c.o.Pool.Await(ctx, refused)
+	next, err := c.o.Pool.Await(ctx, refused, c.d.Classify(ended, false))
 	if err == nil {
 		c.r.Quota = next
 		err = c.Gate.EnterAgain(ctx)

@@ -56,6 +56,12 @@ func (w *memoryWorld) hold(r *Request) (*Response, error) {
 	w.runs.Add(1)
 	var bytes int64
 	_, _ = fmt.Sscan(r.Form.Get("bytes"), &bytes)
+	if r.Form.Get("fails") != "" { // after it has coped with less memory
+		if err := r.Quota.TakeBytes(bytes); !errors.Is(err, model.ErrTransient) {
+			return nil, fmt.Errorf("the pool has room: %v", err)
+		}
+		return nil, fmt.Errorf("%w: the bucket is away", model.ErrTransient)
+	}
 	const steps = 10
 	for range steps {
 		if err := r.Quota.TakeBytes(bytes / steps); err != nil {
@@ -154,6 +160,25 @@ func TestMemoryDoesNotCome(t *testing.T) {
 		}
 		if left := testutil.ToFloat64(w.waits.waits.WithLabelValues(waitLeft)); left != 1 || w.pool.Used() != 0 {
 			t.Errorf("%v have left, %d bytes are charged", left, w.pool.Used())
+		}
+	})
+}
+
+// TestCopedWithLessMemory: a query that could do without memory that the pool refused, and fails later for
+// another reason, does not wait for memory. Nor is it told that it needs more than there is.
+func TestCopedWithLessMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, bytes := range []int64{20_000, 75_000} { // the latter is more than heavy queries may have
+			w := newMemoryWorld(80_000, 2, Limits{Timeout: time.Minute})
+			other := &model.Quota{Pool: w.pool}
+			if err := other.TakeBytes(60_000); err != nil {
+				t.Fatal(err)
+			}
+			began, out := time.Now(), httptest.NewRecorder()
+			w.ServeHTTP(out, httptest.NewRequest(http.MethodGet, fmt.Sprintf("/hold?fails=1&bytes=%d", bytes), nil))
+			if out.Code != http.StatusServiceUnavailable || !strings.Contains(out.Body.String(), "the bucket is away") || w.runs.Load() != 1 || time.Since(began) > 0 {
+				t.Errorf("%d bytes: %d %q after %d attempts and %v", bytes, out.Code, out.Body, w.runs.Load(), time.Since(began))
+			}
 		}
 	})
 }

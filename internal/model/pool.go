@@ -255,21 +255,22 @@ func (p *QueryPool) grant() {
 	}
 }
 
-// Await waits for another attempt of a query whose attempt q has ended because the pool refused a charge. It
-// releases q, reserves memory and returns the quota of the next attempt. The error is that of the context, or
-// of class [ErrLimit] if the query needs more memory than the pool has for it, or of class [ErrTransient] if
-// its tenant has less for it as long as others send queries.
-func (p *QueryPool) Await(ctx context.Context, q *Quota) (*Quota, error) {
+// Await waits for another attempt of a query whose attempt q has ended with an error: the pool refused a
+// charge. It releases q, reserves memory and returns the quota of the next attempt. The error is that of the
+// context, or of class [ErrLimit] if the query needs more memory than the pool has for it, or of class
+// [ErrTransient] if its tenant has less for it as long as others send queries.
+func (p *QueryPool) Await(ctx context.Context, q *Quota, ended error) (*Quota, error) {
+	refused := q.refused(ended)
 	q.Release()
-	if q.refused > p.allHeavy() {
+	if refused > p.allHeavy() {
 		return nil, fmt.Errorf("%w: the query needs more than %d bytes, the memory that all queries together may hold (a share of --memory); shorten its range or narrow its selectors, or raise --memory",
 			ErrLimit, p.allHeavy())
 	}
 	next := &Quota{Tenant: q.Tenant, MaxSeries: q.MaxSeries, MaxSamples: q.MaxSamples, MaxBytes: q.MaxBytes, MaxRange: q.MaxRange, RangeTenant: q.RangeTenant, Pool: p, age: q.age}
-	w := &waiting{tenant: q.Tenant, age: q.age, least: q.refused, decided: make(chan struct{})}
-	w.bytes = min(2*q.refused, p.mostLight())
-	if q.refused > p.mostLight() {
-		w.bytes = min(2*q.refused, p.allHeavy())
+	w := &waiting{tenant: q.Tenant, age: q.age, least: refused, decided: make(chan struct{})}
+	w.bytes = min(2*refused, p.mostLight())
+	if refused > p.mostLight() {
+		w.bytes = min(2*refused, p.allHeavy())
 	}
 	if q.MaxBytes > 0 {
 		w.bytes = min(w.bytes, q.MaxBytes)
@@ -294,7 +295,7 @@ func (p *QueryPool) Await(ctx context.Context, q *Quota) (*Quota, error) {
 		return nil, ctx.Err()
 	}
 	if w.bytes == 0 {
-		return nil, p.aboveShare(q)
+		return nil, p.aboveShare(q.Tenant, refused)
 	}
 	next.reserved, next.held = w.bytes, w.bytes
 	next.room.Store(w.bytes)
@@ -302,10 +303,10 @@ func (p *QueryPool) Await(ctx context.Context, q *Quota) (*Quota, error) {
 }
 
 // aboveShare refuses a query that needs more than the share of its tenant.
-func (p *QueryPool) aboveShare(q *Quota) error {
+func (p *QueryPool) aboveShare(tenant string, refused int64) error {
 	return &LimitError{Limit: "memory", Text: fmt.Sprintf(
 		"the query needs at least %d bytes of memory, and its tenant %q may hold %d while other tenants send queries: three quarters of the %d bytes of all large queries (a share of --memory); shorten its range, narrow its selectors, raise --memory, or try again when others send none",
-		q.refused, q.Tenant, share(p.allHeavy()), p.allHeavy())}
+		refused, tenant, share(p.allHeavy()), p.allHeavy())}
 }
 
 // hasSpare reports whether optional work of a tenant may take n bytes more: none of its queries waits, nor

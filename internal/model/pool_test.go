@@ -22,12 +22,13 @@ func TestAwait(t *testing.T) {
 		if err := errors.Join(a.TakeBytes(5000), b.TakeBytes(2000), young.TakeBytes(100)); err != nil {
 			t.Fatal(err)
 		}
-		if err := b.TakeBytes(500); err == nil {
+		full := b.TakeBytes(500)
+		if full == nil {
 			t.Fatal("a charge beyond the pool")
 		}
 		granted := make(chan *Quota)
 		go func() {
-			next, err := pool.Await(t.Context(), b)
+			next, err := pool.Await(t.Context(), b, full)
 			if err != nil {
 				t.Error(err)
 			}
@@ -58,10 +59,11 @@ func TestAwait(t *testing.T) {
 			t.Errorf("when none waits any more: %v", err)
 		}
 		next.Release()
-		if err := next.TakeBytes(7001); err == nil {
+		full = next.TakeBytes(7001)
+		if full == nil {
 			t.Fatal("a charge beyond the pool")
 		}
-		if _, err := pool.Await(t.Context(), next); !errors.Is(err, ErrLimit) {
+		if _, err := pool.Await(t.Context(), next, full); !errors.Is(err, ErrLimit) {
 			t.Errorf("a query that needs more than the pool: %v", err)
 		}
 	})
@@ -174,16 +176,17 @@ func (c *crowd) query(r *rand.Rand, tenant string, need, perQuery int64) (attemp
 	q := &Quota{Tenant: tenant, Pool: &c.pool, MaxBytes: perQuery}
 	for {
 		attempts++
-		if c.attempt(r, q, need) {
+		ended := c.attempt(r, q, need)
+		if ended == nil {
 			return attempts, nil
 		}
-		if !q.Refused() {
-			return attempts, errors.New("an attempt failed that was not refused")
+		if !q.Refused(ended) {
+			return attempts, fmt.Errorf("an attempt failed that was not refused: %w", ended)
 		}
 		if leaves {
 			time.AfterFunc(time.Duration(r.IntN(2000)), cancel)
 		}
-		next, err := c.pool.Await(ctx, q)
+		next, err := c.pool.Await(ctx, q, ended)
 		if err != nil && leaves || errors.Is(err, ErrTransient) && need > share(c.pool.allHeavy()) {
 			return attempts, nil
 		}
@@ -195,10 +198,10 @@ func (c *crowd) query(r *rand.Rand, tenant string, need, perQuery int64) (attemp
 }
 
 // attempt charges need bytes from several goroutines, and gives some back at times.
-func (c *crowd) attempt(r *rand.Rand, q *Quota, need int64) bool {
+func (c *crowd) attempt(r *rand.Rand, q *Quota, need int64) error {
 	defer q.Release()
 	var workers sync.WaitGroup
-	var failed atomic.Bool
+	var failed atomic.Pointer[error]
 	const parts = 3
 	for part := range int64(parts) {
 		r := rand.New(rand.NewPCG(r.Uint64(), c.seed))
@@ -207,10 +210,10 @@ func (c *crowd) attempt(r *rand.Rand, q *Quota, need int64) bool {
 			left += need % parts
 		}
 		workers.Go(func() {
-			for left > 0 && !failed.Load() {
+			for left > 0 && failed.Load() == nil {
 				n := min(left, 1+r.Int64N(1+need/4))
-				if q.TakeBytes(n) != nil {
-					failed.Store(true)
+				if err := q.TakeBytes(n); err != nil {
+					failed.CompareAndSwap(nil, &err)
 					return
 				}
 				left -= n
@@ -226,7 +229,10 @@ func (c *crowd) attempt(r *rand.Rand, q *Quota, need int64) bool {
 		})
 	}
 	workers.Wait()
-	return !failed.Load()
+	if err := failed.Load(); err != nil {
+		return *err
+	}
+	return nil
 }
 
 // overlap keeps queries of n bytes running in a pool, without a moment in which none does, until the test of
@@ -239,8 +245,8 @@ func overlap(t *testing.T, pool *QueryPool, clients int, n int64) (stop func()) 
 			time.Sleep(time.Duration(i) * 10 * time.Millisecond / time.Duration(clients))
 			for ctx.Err() == nil {
 				q := &Quota{Pool: pool}
-				if q.TakeBytes(n) != nil {
-					if next, err := pool.Await(ctx, q); err == nil {
+				if full := q.TakeBytes(n); full != nil {
+					if next, err := pool.Await(ctx, q, full); err == nil {
 						q = next
 					}
 				}
@@ -268,13 +274,14 @@ func TestLightQueriesLeaveRoom(t *testing.T) {
 				other, heavy := &Quota{Pool: pool}, &Quota{Pool: pool}
 				for left := int64(7001) - first; left > 0 && other.TakeBytes(left) != nil; left-- {
 				}
-				if heavy.TakeBytes(first) == nil {
+				full := heavy.TakeBytes(first)
+				if full == nil {
 					t.Fatal("the pool is not full")
 				}
 				other.Release()
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				defer cancel()
-				next, err := pool.Await(ctx, heavy)
+				next, err := pool.Await(ctx, heavy, full)
 				if err != nil {
 					t.Errorf("%d clients of %d bytes, %d bytes refused: %v", clients, bytes, first, err)
 				} else if err := next.TakeBytes(first); err != nil {
@@ -300,12 +307,13 @@ func TestLightQueriesWaitByAge(t *testing.T) {
 			t.Fatal(err)
 		}
 		stop := overlap(t, pool, 1000, 1)
-		if waits.TakeBytes(125) == nil {
+		full := waits.TakeBytes(125)
+		if full == nil {
 			t.Fatal("the pool is not full")
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		next, err := pool.Await(ctx, waits)
+		next, err := pool.Await(ctx, waits, full)
 		if err != nil {
 			t.Error(err)
 		} else {
@@ -329,9 +337,11 @@ func TestLightAttempts(t *testing.T) {
 			}
 			others = append(others, other)
 		}
-		charges := 0
-		for charges < 100 && q.TakeBytes(10) == nil {
-			charges++
+		charges, full := 0, error(nil)
+		for charges < 100 && full == nil {
+			if full = q.TakeBytes(10); full == nil {
+				charges++
+			}
 		}
 		for _, other := range others {
 			other.Release()
@@ -340,7 +350,7 @@ func TestLightAttempts(t *testing.T) {
 			break
 		}
 		var err error
-		if q, err = pool.Await(t.Context(), q); err != nil {
+		if q, err = pool.Await(t.Context(), q, full); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -360,7 +370,8 @@ func TestOneQueryOfATenantLeavesRoom(t *testing.T) {
 		if err := whole.TakeBytes(5250); err != nil {
 			t.Fatal(err)
 		}
-		if whole.TakeBytes(1) == nil {
+		full := whole.TakeBytes(1)
+		if full == nil {
 			t.Fatal("a query takes more than the share of its tenant")
 		}
 		panel := &Quota{Tenant: "other", Pool: pool}
@@ -368,10 +379,10 @@ func TestOneQueryOfATenantLeavesRoom(t *testing.T) {
 			t.Errorf("a query of another tenant: %v", err)
 		}
 		panel.Release()
-		refused := func(q *Quota) {
+		refused := func(q *Quota, full error) {
 			t.Helper()
 			began := time.Now()
-			_, err := pool.Await(t.Context(), q)
+			_, err := pool.Await(t.Context(), q, full)
 			if !errors.Is(err, ErrTransient) || !strings.Contains(fmt.Sprint(err), `"greedy" may hold 5250`) || !strings.Contains(err.Error(), "--memory") {
 				t.Errorf("a query that needs more than its share: %v", err)
 			}
@@ -379,15 +390,16 @@ func TestOneQueryOfATenantLeavesRoom(t *testing.T) {
 				t.Error("it is not told so at once")
 			}
 		}
-		refused(whole)
+		refused(whole, full)
 
 		// A query is reserved twice what it was refused, and not more than the share.
 		half, other := &Quota{Tenant: "greedy", Pool: pool}, &Quota{Tenant: "other", Pool: pool}
-		if other.TakeBytes(4000) != nil || half.TakeBytes(3100) == nil {
+		err := other.TakeBytes(4000)
+		if full = half.TakeBytes(3100); err != nil || full == nil {
 			t.Fatal("the pool has another size")
 		}
 		time.AfterFunc(time.Second, other.Release)
-		next, err := pool.Await(t.Context(), half)
+		next, err := pool.Await(t.Context(), half, full)
 		if err != nil || next.reserved != 5250 {
 			t.Fatalf("%+v: %v", next, err)
 		}
@@ -396,11 +408,12 @@ func TestOneQueryOfATenantLeavesRoom(t *testing.T) {
 		// One that waits for more than the share, because its tenant was alone, is told so once it is not.
 		shared = false
 		older, waits := &Quota{Tenant: "greedy", Pool: pool}, &Quota{Tenant: "greedy", Pool: pool}
-		if older.TakeBytes(1000) != nil || waits.TakeBytes(6500) == nil {
+		err = older.TakeBytes(1000)
+		if full = waits.TakeBytes(6500); err != nil || full == nil {
 			t.Fatal("the pool has another size")
 		}
 		var all sync.WaitGroup
-		all.Go(func() { refused(waits) })
+		all.Go(func() { refused(waits, full) })
 		synctest.Wait()
 		shared = true
 		if err := panel.TakeBytes(1000); err != nil { // makes the pool look again
@@ -442,18 +455,19 @@ func TestTenantsSharePool(t *testing.T) {
 		}
 		shared = true
 		refused := &Quota{Tenant: "greedy", Pool: pool}
-		if refused.TakeBytes(500) == nil {
+		full := refused.TakeBytes(500)
+		if full == nil {
 			t.Fatal("a tenant holds more than three quarters")
 		}
 		granted := make(chan *Quota)
-		await := func(q *Quota) {
-			next, err := pool.Await(t.Context(), q)
+		await := func(q *Quota, full error) {
+			next, err := pool.Await(t.Context(), q, full)
 			if err != nil {
 				t.Error(err)
 			}
 			granted <- next
 		}
-		go await(refused) // for 1000
+		go await(refused, full) // for 1000
 		synctest.Wait()
 		panel := query("other", 600)
 		if panel == nil {
@@ -473,12 +487,13 @@ func TestTenantsSharePool(t *testing.T) {
 		// A tenant that holds nothing is in front of one that holds much, although its query is younger.
 		older := &Quota{Tenant: "greedy", Pool: pool}
 		younger := &Quota{Tenant: "third", Pool: pool}
-		if older.TakeBytes(600) == nil || younger.TakeBytes(600) == nil {
+		fullForOlder, fullForYounger := older.TakeBytes(600), younger.TakeBytes(600)
+		if fullForOlder == nil || fullForYounger == nil {
 			t.Fatal("the pool is not full")
 		}
-		go await(older)
+		go await(older, fullForOlder)
 		synctest.Wait()
-		go await(younger)
+		go await(younger, fullForYounger)
 		synctest.Wait()
 		if first.TakeBytes(1) == nil {
 			t.Error("the greedy tenant grows while another waits")

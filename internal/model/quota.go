@@ -39,7 +39,6 @@ type Quota struct {
 	spare int64      // the part of the charges that TakeSpare has made
 	// reserved is the part of held that Await has reserved. It is kept even if less is charged.
 	reserved int64
-	refused  int64 // the greatest sum that the pool has refused; 0: none
 	// age is the pool's number of the query, in the order of first charges; 0: none yet, settledAge: see
 	// Settle.
 	age int64
@@ -157,11 +156,19 @@ func (q *Quota) TakeBytes(n int64) error {
 	defer q.mu.Unlock()
 	err := q.takeLocked(n)
 	if full, ok := err.(*LimitError); ok {
-		q.refused = max(q.refused, q.charged()+n)
-		return full
+		return &fullError{full, q, q.charged() + n}
 	}
 	return err
 }
+
+// fullError says that the pool has no room for a charge of a query.
+type fullError struct {
+	*LimitError
+	of  *Quota
+	sum int64 // with the charge
+}
+
+func (e *fullError) Unwrap() error { return e.LimitError }
 
 // readError refuses series or samples beyond what one query may read.
 type readError struct{ text string }
@@ -307,11 +314,17 @@ func (q *Quota) GiveSpare(n int64) {
 	q.giveLocked(n)
 }
 
-// Refused reports whether the pool had no room for a charge of the query.
-func (q *Quota) Refused() bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.refused > 0
+// Refused reports whether an error is that the pool had no room for a charge of the query. Most refusals end
+// an attempt. Others are coped with, and do not count when it fails for another reason.
+func (q *Quota) Refused(err error) bool { return q.refused(err) > 0 }
+
+// refused returns the sum of charges that the pool refused with an error, or 0.
+func (q *Quota) refused(err error) int64 {
+	var full *fullError
+	if errors.As(err, &full) && full.of == q {
+		return full.sum
+	}
+	return 0
 }
 
 // Settle says that the query can have no further attempt, because a part of its result has been sent. From

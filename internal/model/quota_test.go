@@ -2,6 +2,7 @@ package model
 
 import (
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -13,7 +14,7 @@ func TestQueryPool(t *testing.T) {
 	if err := a.TakeBytes(500); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.TakeBytes(201); !errors.Is(err, ErrTransient) || !b.Refused() {
+	if err := b.TakeBytes(201); !errors.Is(err, ErrTransient) || !b.Refused(fmt.Errorf("while it reads: %w", err)) || a.Refused(err) {
 		t.Errorf("more than all may hold: %v", err)
 	}
 	if err := b.TakeBytes(200); err != nil {
@@ -25,7 +26,7 @@ func TestQueryPool(t *testing.T) {
 	if err := a.TakeBytes(-20); err != nil {
 		t.Error(err)
 	}
-	if err := a.TakeBytes(121); err == nil || errors.Is(err, ErrTransient) || a.Refused() {
+	if err := a.TakeBytes(121); err == nil || errors.Is(err, ErrTransient) || a.Refused(err) {
 		t.Errorf("more than one may hold, when the pool has no room either: %v", err)
 	}
 	a.Release()
@@ -82,11 +83,12 @@ func TestSpareInReservation(t *testing.T) {
 	if err := other.TakeBytes(600); err != nil {
 		t.Fatal(err)
 	}
-	if q.TakeBytes(200) == nil {
+	full := q.TakeBytes(200)
+	if full == nil {
 		t.Fatal("the pool is not full")
 	}
 	other.Release()
-	q, err := pool.Await(t.Context(), q)
+	q, err := pool.Await(t.Context(), q, full)
 	if err != nil {
 		t.Fatal(err)
 	}
