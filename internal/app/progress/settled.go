@@ -2,13 +2,14 @@ package progress
 
 import (
 	"context"
+	"maps"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/read/remote"
 	"github.com/shaledb/shale/internal/read/results"
+	"github.com/shaledb/shale/internal/store/catalog"
 )
 
 // Settled tells a process with the role query which results it may keep: those of times that only the bucket
@@ -20,10 +21,13 @@ type Settled struct {
 	Holds     func(ctx context.Context, tenant string, s model.Signal, r model.TimeRange) (bool, error)
 	ShipEvery time.Duration
 	Now       func() int64
-	Changes   *results.Changes
-	// Losses counts what operators have given up. A result may have rows of it that an ingester had read.
-	Losses func() int
-	known  atomic.Int64
+	// Losses returns what operators have given up. A result may have rows of it that an ingester had read. So
+	// Changed is called when something else is given up than before: all kept results end.
+	Losses  func() []catalog.GivenUp
+	Changed func()
+
+	losing sync.Mutex
+	lost   map[catalog.Skip]bool // what was given up at the last question
 
 	mu sync.Mutex
 	// refused has the last questions after which results could not be used. It never has those after which
@@ -61,18 +65,15 @@ const (
 // Settled returns [Settled.Until] for what ingesters hold.
 func (l *Log) Settled(ingesters *remote.Source, shipEvery time.Duration, now func() int64, changes *results.Changes) func(context.Context, []string, model.Signal, model.TimeRange) (int64, bool) {
 	return (&Settled{
-		Holds: ingesters.Holds, ShipEvery: shipEvery, Now: now, Changes: changes,
-		Losses: func() int { return len(l.Lost()) + len(l.o.Catalog.GivenUp()) },
+		Holds: ingesters.Holds, ShipEvery: shipEvery, Now: now, Changed: changes.All,
+		Losses: func() []catalog.GivenUp { return append(l.Lost(), l.o.Catalog.GivenUp()...) },
 	}).Until
 }
 
 // Until returns the time up to which no ingester has rows of a range that the bucket has not. It returns
 // false if there is none, or if that cannot be told soon: then the query meets the same error.
 func (x *Settled) Until(ctx context.Context, tenants []string, s model.Signal, r model.TimeRange) (int64, bool) {
-	if n := int64(x.Losses()); x.known.Load() != n {
-		x.Changes.All()
-		x.known.Store(n)
-	}
+	x.lose()
 	for _, age := range settledAges {
 		to := min(r.Max, x.Now()-age*int64(x.ShipEvery))
 		if to <= r.Min {
@@ -87,6 +88,20 @@ func (x *Settled) Until(ctx context.Context, tenants []string, s model.Signal, r
 		}
 	}
 	return 0, false
+}
+
+// lose looks at what is given up. What an ingester records of a topic that was given up is the same loss.
+func (x *Settled) lose() {
+	x.losing.Lock()
+	defer x.losing.Unlock()
+	lost := map[catalog.Skip]bool{}
+	for _, g := range x.Losses() {
+		lost[g.Skip] = true
+	}
+	if !maps.Equal(lost, x.lost) {
+		x.Changed()
+		x.lost = lost
+	}
 }
 
 // anyHeld reports whether ingesters have rows of a range of any of the tenants.

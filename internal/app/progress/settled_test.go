@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/internal/model"
-	"github.com/shaledb/shale/internal/read/results"
+	"github.com/shaledb/shale/internal/store/catalog"
 )
 
 // TestSettledQuestions: ingesters are asked no more than it takes, and what they said is never used for rows
@@ -29,7 +29,7 @@ func TestSettledQuestions(t *testing.T) {
 				at, ok := late[tenant]
 				return ok && at >= r.Min && at <= r.Max, nil
 			},
-			ShipEvery: ship, Now: func() int64 { return time.Now().UnixNano() }, Changes: new(results.Changes), Losses: func() int { return 0 },
+			ShipEvery: ship, Now: func() int64 { return time.Now().UnixNano() }, Changed: func() {}, Losses: func() []catalog.GivenUp { return nil },
 		}
 		ago := func(d time.Duration) int64 { return time.Now().Add(-d).UnixNano() }
 		expect := func(what string, tenants []string, until time.Duration, questions ...string) {
@@ -70,4 +70,37 @@ func TestSettledQuestions(t *testing.T) {
 		failed = nil
 		expect("a query that is cancelled says nothing of ingesters", both, 2*ship, "a", "b")
 	})
+}
+
+// TestOtherLosses: kept results end whenever something else is given up than before, also if it is as much.
+// What an ingester has recorded of a topic is the same loss.
+func TestOtherLosses(t *testing.T) {
+	loss := func(epoch uint64, node string) catalog.GivenUp {
+		return catalog.GivenUp{Skip: catalog.Skip{Node: node, Epoch: epoch, From: 1, To: 2, Why: "gone"}}
+	}
+	recorded := loss(1, "p0001")
+	recorded.Before = 5
+	var lost []catalog.GivenUp
+	ended := 0
+	x := &Settled{
+		Holds: func(context.Context, string, model.Signal, model.TimeRange) (bool, error) { return false, nil },
+		Now:   func() int64 { return 0 }, Losses: func() []catalog.GivenUp { return lost }, Changed: func() { ended++ },
+	}
+	for i, c := range []struct {
+		lost []catalog.GivenUp
+		ends int
+	}{
+		{nil, 0},
+		{[]catalog.GivenUp{loss(1, "p0000"), loss(1, "p0001")}, 1},
+		{[]catalog.GivenUp{loss(1, "p0000"), loss(1, "p0001"), recorded}, 0},
+		{[]catalog.GivenUp{recorded, loss(1, "p0000")}, 0},
+		{[]catalog.GivenUp{recorded, loss(2, "p0000")}, 1},
+		{[]catalog.GivenUp{recorded}, 1},
+	} {
+		lost, ended = c.lost, 0
+		x.Until(t.Context(), []string{"a"}, model.Metrics, model.TimeRange{})
+		if ended != c.ends {
+			t.Errorf("%d: kept results ended %d times, expected %d", i, ended, c.ends)
+		}
+	}
 }
