@@ -159,8 +159,8 @@ func (s *computedSet) advance() bool {
 	for {
 		l, rows, early, ok := s.from.next(s.ctx)
 		if !ok {
-			if s.err = s.from.err; s.any && errors.Is(s.err, model.ErrLimit) && !model.ReadsTooMuch(s.err) {
-				s.err = errNeedsUpstream // upstream may hold less memory, but reads as much
+			if s.err = s.from.err; s.any && model.NeedsMoreMemory(s.err) {
+				s.err = errNeedsUpstream // upstream may hold less here, but reads as much, also in other processes
 			}
 			return false
 		}

@@ -244,34 +244,62 @@ func TestComputedHereQuota(t *testing.T) {
 	}
 }
 
-// countedSource counts how often series are selected.
+// countedSource counts how often series are selected. It may refuse those after the first 150.
 type countedSource struct {
 	read.Source
 	selects int
+	refuses error
 }
 
 func (s *countedSource) Select(ctx context.Context, req *model.Request) ([]model.Cursor, error) {
 	s.selects++
-	return s.Source.Select(ctx, req)
+	all, err := s.Source.Select(ctx, req)
+	for i := range all {
+		if s.refuses != nil {
+			all[i] = &refusingCursor{Cursor: all[i], left: 150, err: s.refuses}
+		}
+	}
+	return all, err
+}
+
+type refusingCursor struct {
+	model.Cursor
+	left int
+	err  error
+}
+
+func (c *refusingCursor) Next(ctx context.Context) bool {
+	c.left--
+	return c.left >= 0 && c.Cursor.Next(ctx)
+}
+
+func (c *refusingCursor) Err() error {
+	if c.left < 0 {
+		return c.err
+	}
+	return c.Cursor.Err()
 }
 
 // TestReadsTooMuchOnce: a query that selects too many series, or reads too many samples, is not evaluated
-// again by upstream, which would read them, too. One that holds too much is.
+// again by upstream, which would read them, too. Nor is one that another process refuses after some series.
+// One that holds too much here is.
 func TestReadsTooMuchOnce(t *testing.T) {
 	upstream := newEngine()
 	defer upstream.Close()
 	ours := &promql.Engine{Upstream: upstream}
 	for _, c := range []struct {
 		quota   *model.Quota
+		refuses error // from the source, in the middle
 		selects int
 		fails   bool
 	}{
-		{&model.Quota{MaxSeries: 150}, 1, true},
-		{&model.Quota{MaxSamples: 700}, 1, true},
-		{&model.Quota{MaxBytes: 300_000}, 2, false},
+		{&model.Quota{MaxSeries: 150}, nil, 1, true},
+		{&model.Quota{MaxSamples: 700}, nil, 1, true},
+		{&model.Quota{}, fmt.Errorf("peer p: %w: the query selects more than 150 series", model.ErrLimit), 1, true},
+		{&model.Quota{MaxBytes: 300_000}, nil, 2, false},
 	} {
 		store, memories := churned(c.quota)
-		src := &countedSource{Source: memories[0]}
+		src := &countedSource{Source: memories[0], refuses: c.refuses}
 		store.Read = read.New(read.Options{Sources: []read.Source{src}})
 		q, err := ours.NewRangeQuery(ctx, store, nil, "sum by (pod) (rate(m[1m]))", time.Unix(0, 0), time.Unix(20_000, 0), 10*time.Second)
 		if err != nil {
