@@ -21,7 +21,7 @@ type acceptor struct {
 	ln    net.Listener
 	serve func(net.Conn)
 	// conns has the open connections. The mutex of l guards it.
-	conns map[net.Conn]*peer
+	conns *hosts
 }
 
 // proxyTimeout bounds how long the header of a proxy may take to arrive. Proxies send it at once.
@@ -36,7 +36,7 @@ func (l *Listener) newAcceptor(ln net.Listener, secure *tls.Config, serve func(n
 	if secure != nil {
 		ln = tls.NewListener(ln, secure)
 	}
-	return &acceptor{l: l, ln: ln, serve: serve, conns: map[net.Conn]*peer{}}
+	return &acceptor{l: l, ln: ln, serve: serve, conns: newHosts()}
 }
 
 // peers accepts connections that note since when they are read.
@@ -143,20 +143,20 @@ func (a *acceptor) admit(nc net.Conn) {
 	l := a.l
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.closed || len(a.conns) >= l.o.MaxConnections && !a.displace(peerOf(nc).host()) {
+	if l.closed || a.conns.open >= l.o.MaxConnections && !a.displace(peerOf(nc).host()) {
 		l.metrics.refused.Inc()
 		l.log.failure("connection refused: too many are open", "peer", direct(nc), "limit", l.o.MaxConnections)
 		nc.Close()
 		return
 	}
-	a.conns[nc] = peerOf(nc)
+	a.conns.add(nc)
 	l.metrics.accepted.Inc()
 	l.metrics.connections.Inc()
 	l.work.Go(func() {
 		a.serve(nc)
 		nc.Close()
 		l.mu.Lock()
-		delete(a.conns, nc)
+		a.conns.remove(nc)
 		l.mu.Unlock()
 		l.metrics.connections.Dec()
 	})
@@ -167,23 +167,14 @@ func (a *acceptor) admit(nc net.Conn) {
 // longest. One that is not being read stays: it has lines that were not taken, or its end is about to confirm
 // those that were. The caller holds the mutex.
 func (a *acceptor) displace(by netip.Addr) bool {
-	open := map[netip.Addr]int{}
-	for _, p := range a.conns {
-		open[p.host()]++
-	}
-	most := by
-	for host, n := range open {
-		if n > open[most] {
-			most = host
-		}
-	}
-	if open[most] <= open[by]+1 {
+	most := a.conns.most()
+	if most == nil || len(most.conns) <= a.conns.of(by)+1 {
 		return false
 	}
 	var silent net.Conn
 	least := time.Now().UnixNano()
-	for nc, p := range a.conns {
-		if since := p.waits.Load(); since != 0 && since < least && p.host() == most {
+	for nc, p := range most.conns {
+		if since := p.waits.Load(); since != 0 && since < least {
 			silent, least = nc, since
 		}
 	}
@@ -192,7 +183,7 @@ func (a *acceptor) displace(by netip.Addr) bool {
 	}
 	a.l.metrics.displaced.Inc()
 	a.l.log.failure("connection closed for one of another host: too many are open", "peer", direct(silent), "limit", a.l.o.MaxConnections)
-	delete(a.conns, silent)
+	a.conns.remove(silent)
 	_ = peerOf(silent).Close()
 	return true
 }

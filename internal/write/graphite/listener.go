@@ -172,9 +172,7 @@ func (l *Listener) close() error {
 	by := time.Now().Add(drainReads)
 	l.stopBy.Store(by.UnixNano())
 	for _, a := range l.acceptors() {
-		for nc := range a.conns {
-			_ = nc.SetReadDeadline(by)
-		}
+		a.conns.all(func(nc net.Conn, _ *peer) { _ = nc.SetReadDeadline(by) })
 	}
 	if l.udp != nil {
 		_ = l.udp.SetReadDeadline(by)

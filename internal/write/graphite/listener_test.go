@@ -400,7 +400,8 @@ func TestFairConnections(t *testing.T) {
 	peers := func() (all []*peer) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		return slices.Collect(maps.Values(b.text.conns))
+		b.text.conns.all(func(_ net.Conn, p *peer) { all = append(all, p) })
+		return all
 	}
 	allRead := func() bool {
 		return !slices.ContainsFunc(peers(), func(p *peer) bool { return p.waits.Load() == 0 })
