@@ -29,6 +29,8 @@ const (
 	flightBytes  = 8 << 20
 	flightsBytes = 32 << 20
 	flightPause  = time.Minute
+	// pausedLarge and pausedLate name these reasons.
+	pausedLarge, pausedLate = "large", "late"
 	// mostCompany bounds what is remembered of cells, and of tenants.
 	mostCompany = 1000
 )
@@ -41,6 +43,8 @@ const (
 type flights struct {
 	client *client
 	joined func()
+	// paused is told why the requests of a tenant go alone for flightPause from now on.
+	paused func(reason string)
 	most   int           // bytes of the rows of one
 	all    int           // bytes of the rows of all
 	wait   time.Duration // for the one before
@@ -166,7 +170,7 @@ func (k *flights) await(ctx context.Context, f *flight) error {
 		case <-late.C:
 			k.mu.Lock()
 			if f.mixed {
-				k.setApartLocked(f.owner)
+				k.setApartLocked(f.owner, pausedLate)
 			}
 			mixed := f.mixed
 			k.mu.Unlock()
@@ -286,7 +290,10 @@ func (k *flights) endLocked(f *flight) {
 }
 
 // setApartLocked makes the requests of an owner go alone for a while.
-func (k *flights) setApartLocked(owner string) {
+func (k *flights) setApartLocked(owner, reason string) {
+	if !time.Now().Before(k.apart[owner]) { // each that takes part may say so
+		k.paused(reason)
+	}
 	if k.apart == nil || len(k.apart) >= mostCompany {
 		k.apart = map[string]time.Time{}
 	}
@@ -363,7 +370,7 @@ func (k *flights) run(ctx context.Context, f *flight, wait time.Duration, a acce
 		f.bytes += size
 		k.bytes += size
 		if f.bytes > k.most {
-			k.setApartLocked(f.owner)
+			k.setApartLocked(f.owner, pausedLarge)
 			return errTooManyRows
 		}
 		if k.bytes > k.all { // which is not the fault of this one

@@ -399,6 +399,9 @@ func TestFlightsLate(t *testing.T) {
 	w.go_(2)
 	expect(t, second(), "b 2")
 	expect(t, third(), "c 3")
+	if n := testutil.ToFloat64(w.metrics.paused.WithLabelValues(pausedLate)); n != 1 { // whoever says it first
+		t.Errorf("%v pauses are counted, expected 1", n)
+	}
 	for tenant, flies := range map[string]int{"x": 0, "y": 1} {
 		before := len(w.asked)
 		next := w.start(callerOf(tenant), t, "a", false)

@@ -18,6 +18,7 @@ type metrics struct {
 	proofs   *prometheus.CounterVec
 	shared   *prometheus.CounterVec
 	joined   prometheus.Counter
+	paused   *prometheus.CounterVec
 	waiting  prometheus.Gauge
 }
 
@@ -91,8 +92,14 @@ func newMetrics(r prometheus.Registerer, open func() bool, limit func() int) *me
 		joined: f.NewCounter(prometheus.CounterOpts{
 			Name: "shale_victorialogs_joined_total", Help: "Counts of lines that were answered by a request to VictoriaLogs shared with other counts.",
 		}),
+		paused: f.NewCounterVec(prometheus.CounterOpts{
+			Name: "shale_victorialogs_joined_pauses_total",
+			Help: "Times after which all counts of a tenant were sent to VictoriaLogs alone for a minute, by the reason in a response to several of them: large (more than 8 MiB of rows), or late.",
+		}, []string{"reason"}),
 		changes: f.NewCounter(prometheus.CounterOpts{
 			Name: "shale_victorialogs_changes_total", Help: "Ranges of time whose lines have changed, so that results over them are computed again.",
 		}),
 	}
 }
+
+func (m *metrics) pausedFor(reason string) { m.paused.WithLabelValues(reason).Inc() }

@@ -69,7 +69,7 @@ func New(o Options) *Source {
 	s.samples.values.MaxBytes = sampledBytes
 	s.followEvery, s.listings.every = followEvery, s.settings.CheckEvery
 	s.lineBytes.Store(firstLineBytes)
-	s.flights = flights{of: map[string]*flight{}, running: map[string]int{}, client: s.client, joined: s.metrics.joined.Inc, most: flightBytes, all: flightsBytes, wait: flightWait, linger: companyWait, limit: flightLimit}
+	s.flights = flights{of: map[string]*flight{}, running: map[string]int{}, client: s.client, joined: s.metrics.joined.Inc, paused: s.metrics.pausedFor, most: flightBytes, all: flightsBytes, wait: flightWait, linger: companyWait, limit: flightLimit}
 	s.flights.ctx, s.flights.close = context.WithCancelCause(context.Background())
 	if o.Shared != nil {
 		s.shared = &shared{tier: o.Shared, result: func(outcome string) { s.metrics.shared.WithLabelValues(outcome).Inc() }}
