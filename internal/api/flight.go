@@ -73,7 +73,7 @@ func (fs *flights) join(ctx context.Context, key answer.Key, clock func() uint64
 		go func() {
 			defer close(f.ended)
 			defer f.end()
-			run()
+			run() // it recovers from panics, see lead
 		}()
 	}
 	f.passengers = append(f.passengers, p)
@@ -153,6 +153,22 @@ func (f *flight) hand(r *recorded) (taken bool) {
 	}
 	f.passengers = nil
 	return taken
+}
+
+// scatter sends the clients that still wait to compute the response for themselves: the flight has failed.
+func (f *flight) scatter() {
+	f.of.mu.Lock()
+	defer f.of.mu.Unlock()
+	if !f.landed {
+		f.remove()
+	}
+	for _, p := range f.passengers {
+		select {
+		case p.lands <- outcome{alone: true}:
+		default: // it has its response
+		}
+	}
+	f.passengers = nil
 }
 
 // recorded is a response that is gathered for several clients. It is the [http.ResponseWriter] of a flight.

@@ -128,7 +128,7 @@ func (c *call) run() error {
 	for again := true; err != nil; {
 		switch {
 		case c.mayWait(err):
-			if err = c.awaitMemory(); err == nil {
+			if err = c.awaitMemory(err); err == nil {
 				err = c.attempt()
 			}
 		case again && c.mayRepeat(err):
@@ -279,7 +279,11 @@ func (c *call) fail(err error) {
 	}
 	e := c.d.Classify(err, c.client.Err() != nil)
 	if e.Status >= http.StatusInternalServerError {
-		c.o.Logger.Warn("request failed", "handler", c.e.Name, "status", e.Status, "err", Shorten(err.Error()))
+		log := c.o.Logger
+		if stack := model.StackOf(err); stack != "" {
+			log = log.With("stack", stack)
+		}
+		log.Warn("request failed", "handler", c.e.Name, "status", e.Status, "err", Shorten(err.Error()))
 	}
 	if c.out.Broken {
 		return

@@ -58,6 +58,16 @@ func (c *call) lead(f *flight) (run func()) {
 	inner.out.accepts, inner.out.isHead = false, false
 	r.header.Del("Vary")
 	return func() {
+		defer func() {
+			if p := recover(); p != nil {
+				_ = inner.Recovered(inner.e.Name, p) // the clients find out for themselves
+				f.scatter()
+				if r.broken = true; r.to != nil {
+					inner.endLarge(r)
+				}
+				r.quota.Release()
+			}
+		}()
 		inner.serveRun()
 		r.broken = inner.out.Broken
 		if r.to != nil {

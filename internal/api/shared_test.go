@@ -41,6 +41,7 @@ type sharedWorld struct {
 	answers      *answer.Tier
 	runs, cancel atomic.Int64
 	body         func(run int64, b *Body) error
+	writeError   func(b *Body, e *Error) // nil: as usual
 }
 
 func newSharedWorld(tierBytes int64) *sharedWorld {
@@ -58,9 +59,14 @@ func newSharedWorld(tierBytes int64) *sharedWorld {
 	})
 	mux := http.NewServeMux()
 	p.Mount(mux, &Dialect{
-		Tenants:    OneTenant,
-		Classify:   func(err error, _ bool) *Error { return &Error{Status: http.StatusServiceUnavailable, Err: err} },
-		WriteError: func(b *Body, e *Error) { b.SendText(e.Status, e.Error()) },
+		Tenants:  OneTenant,
+		Classify: func(err error, _ bool) *Error { return &Error{Status: http.StatusServiceUnavailable, Err: err} },
+		WriteError: func(b *Body, e *Error) {
+			if w.writeError != nil {
+				w.writeError(b, e)
+			}
+			b.SendText(e.Status, e.Error())
+		},
 	}, []Endpoint{{Pattern: "/slow", Name: "slow", Needs: Form | Turn | Deadline, Serve: w.slow, Kept: &Kept{Times: []string{"time"}, Headers: []string{"Accept"}}}})
 	w.Handler = mux
 	return w
@@ -316,4 +322,32 @@ func BenchmarkAnswerHit(b *testing.B) {
 		r.Form = nil
 		w.ServeHTTP(discard{make(http.Header, 16)}, r)
 	}
+}
+
+// TestFlightFails: where even the error of a shared request cannot be written, each client sends its own.
+func TestFlightFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newSharedWorld(1 << 20)
+		w.writeError = func(b *Body, e *Error) {
+			if e.Status == http.StatusInternalServerError { // which says that the other one could not be written
+				w.writeError = nil
+			}
+			panic("a hostile error")
+		}
+		var clients sync.WaitGroup
+		for range 3 {
+			clients.Go(func() {
+				if rec := w.get(t.Context(), "/slow?time=1&fail=1"); rec.Code != http.StatusServiceUnavailable || rec.Body.String() != "it failed" {
+					t.Errorf("%d %s", rec.Code, rec.Body)
+				}
+			})
+		}
+		clients.Wait()
+		if n := w.runs.Load(); n != 4 {
+			t.Errorf("%d runs, want one for all, and one for each", n)
+		}
+		if held := w.pool.Used(); held != 0 {
+			t.Errorf("%d bytes are held", held)
+		}
+	})
 }

@@ -35,7 +35,7 @@ var (
 // newFinder returns what finds the names of Graphite in an open store, to be closed.
 func newFinder(c *config.Config, e *Engine, pool *model.QueryPool, registry *prometheus.Registry) *names.Finder {
 	have := func() bool { return e.o.Rollups != nil && e.o.Rollups().HaveRollups() }
-	return names.New(names.Options{From: e.Querier(), Limits: c.Names, Pool: pool, MaxBytes: c.Query.MaxBytes, Rollups: have, Registerer: registry})
+	return names.New(names.Options{From: e.Querier(), Limits: c.Names, Pool: pool, MaxBytes: c.Query.MaxBytes, Rollups: have, Registerer: registry, Logger: e.o.Logger})
 }
 
 // nameFinder finds names for targets.

@@ -86,7 +86,7 @@ func receive(c config.Config, path *write.Path, tenants *tenantBook, mux api.Mux
 // keepPatterns mines the lines that are pushed from now on, until stop is called.
 func keepPatterns(c config.Config, e *Engine, registry *prometheus.Registry) (k *patterns.Keeper, stop func()) {
 	k = patterns.New(patterns.Options{
-		MaxBytes: splitMemory(c.MemoryBytes).patterns, Horizon: e.horizon, Whole: e.wasEmpty, Registerer: registry,
+		MaxBytes: splitMemory(c.MemoryBytes).patterns, Horizon: e.horizon, Whole: e.wasEmpty, Registerer: registry, Logger: e.o.Logger,
 	})
 	cancel := e.Path().Watch(k.See)
 	return k, func() {

@@ -287,3 +287,19 @@ var e = prometheus.NewDesc("shale_e", "E.", []string{"z"}, nil)
 	}
 	expect(t, bad, "shale_d is declared in a form", "shale_c: its help text")
 }
+
+func TestGoroutinesCanFail(t *testing.T) {
+	const begin = "package a\nimport \"" + modulePath + "/internal/model\"\nfunc start() {\n"
+	expect(t, goroutines(fake(t, map[string]string{
+		"internal/a/ok.go":       begin + "go func() { _ = model.Caught(f) }()\ng.Go(model.Catching(f))\ngo func() { defer func() { recover() }() }()\nGo(f)\n}",
+		"internal/a/bad.go":      begin + "go func() { f() }()\ng.Go(f)\nx.y.Go(func() { other.Caught(f) })\n}",
+		"internal/a/ok_test.go":  begin + "go f()\n}",
+		"internal/a/called.go":   begin + "go g(1)\nx.Go(func() { y.g() })\n}\nfunc g() { _ = model.Caught(f) }",
+		"internal/b/c/ok.go":     begin + "go f()\n}",
+		"internal/bc/ok.go":      begin + "_ = model.Caught(f)\n}",
+		"internal/only/this.go":  begin + "go f()\n}",
+		"internal/only/other.go": begin + "go f()\n}",
+		"test/ok.go":             begin + "go f()\n}",
+	}), map[string]string{"internal/b": "b", "internal/bc": "bc", "internal/only/this.go": "this"}),
+		"internal/a/bad.go:4", "internal/a/bad.go:5", "internal/a/bad.go:6", "internal/only/other.go:4", "internal/bc: starts no goroutine")
+}

@@ -42,6 +42,7 @@ func TestNames(t *testing.T)       { report(t, names(house(t))) }
 func TestBelowCmd(t *testing.T)    { report(t, belowCmd(house(t))) }
 func TestPromises(t *testing.T)    { report(t, promises(house(t))) }
 func TestFuzzSeeds(t *testing.T)   { report(t, fuzzSeeds(house(t))) }
+func TestGoroutines(t *testing.T)  { report(t, goroutines(house(t), uncaught())) }
 
 func TestSizes(t *testing.T) {
 	tr := house(t)

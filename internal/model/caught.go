@@ -1,9 +1,17 @@
 package model
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+	"runtime/debug"
+)
 
 // Caught turns a panic of f into an error, for goroutines of a query: a hostile page must not end the
-// process. The text is that of upstream's engine.
+// process. The text is that of upstream's engine. [StackOf] returns where it was.
+//
+// A job in the background uses it, too, if a panic leaves nothing half done that later work depends on. It
+// counts and logs the error. Where a panic could leave such state, the process ends, and begins again with
+// what is durable.
 func Caught(f func() error) (err error) {
 	defer func() {
 		if e := recover(); e != nil {
@@ -11,8 +19,28 @@ func Caught(f func() error) (err error) {
 			if !ok {
 				cause = fmt.Errorf("%v", e)
 			}
-			err = fmt.Errorf("unexpected error: %w", cause)
+			err = &panicError{cause, string(debug.Stack())}
 		}
 	}()
 	return f()
+}
+
+// Catching returns f with its panics as errors, for groups of goroutines.
+func Catching(f func() error) func() error { return func() error { return Caught(f) } }
+
+type panicError struct {
+	cause error
+	stack string
+}
+
+func (e *panicError) Error() string { return fmt.Sprintf("unexpected error: %v", e.cause) }
+func (e *panicError) Unwrap() error { return e.cause }
+
+// StackOf returns the stack of the panic that an error of [Caught] stands for, or "".
+func StackOf(err error) string {
+	var e *panicError
+	if errors.As(err, &e) {
+		return e.stack
+	}
+	return ""
 }

@@ -22,7 +22,7 @@ func (s *Server) answer(request []byte) []byte {
 	ctx, cancel := context.WithTimeout(s.ctx, s.o.Timeout)
 	defer cancel()
 	e := newEncoder()
-	if err := s.reply(ctx, request, e); err != nil {
+	if err := model.Caught(func() error { return s.reply(ctx, request, e) }); err != nil {
 		s.metrics.failures.Inc()
 		s.o.Logger.Warn("a request of carbonlink fails", "err", err)
 		e = newEncoder()

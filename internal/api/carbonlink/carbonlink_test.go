@@ -32,6 +32,8 @@ func (source) Points(_ context.Context, path string) ([]int64, []float64, error)
 	switch path {
 	case "a.b":
 		return []int64{1700000000, 1700000060}, []float64{1.5, -2}, nil
+	case "panics":
+		panic("a hostile page")
 	case "fails":
 		return nil, nil, fmt.Errorf("%w: the disk", model.ErrTransient)
 	}
@@ -210,4 +212,15 @@ func FuzzAnswer(f *testing.F) {
 			t.Errorf("%q: the answer is %s, error %v", request, v.Kind(), err)
 		}
 	})
+}
+
+// TestPanic: a request that panics gets an error, and the next one on the connection its answer.
+func TestPanic(t *testing.T) {
+	nc := dial(t, listen(t))
+	for path, want := range map[string]string{"panics": "unexpected error: a hostile page", "a.b": "datapoints"} {
+		answer := ask(t, nc, []byte("(dp0\nVtype\np1\nVcache-query\nsVmetric\nV"+path+"\ns."))
+		if !bytes.Contains(answer, []byte(want)) {
+			t.Errorf("%s: %q", path, answer)
+		}
+	}
 }

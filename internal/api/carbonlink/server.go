@@ -127,7 +127,7 @@ func (s *Server) admit(nc net.Conn) {
 	}
 	s.conns[nc] = struct{}{}
 	s.work.Go(func() {
-		if err := s.serve(nc); err != nil && s.ctx.Err() == nil {
+		if err := model.Caught(func() error { return s.serve(nc) }); err != nil && s.ctx.Err() == nil {
 			s.o.Logger.Warn("a connection of carbonlink is closed", "peer", nc.RemoteAddr().String(), "err", err)
 		}
 		_ = nc.Close()

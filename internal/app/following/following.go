@@ -46,7 +46,8 @@ func (fs followers) Follow(ctx context.Context, req *model.Request, ready func()
 		done := sync.OnceFunc(starting.Done)
 		running.Go(func() {
 			defer done()
-			if errs[i] = f.Follow(ctx, req, done, one(fn), one(lost)); errs[i] != nil {
+			errs[i] = model.Caught(func() error { return f.Follow(ctx, req, done, one(fn), one(lost)) })
+			if errs[i] != nil {
 				cancel()
 			}
 		})

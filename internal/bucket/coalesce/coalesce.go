@@ -217,7 +217,10 @@ func (b *Bucket) startLocked(ctx context.Context, name string, off, end int64, c
 	b.flights[name] = append(b.flights[name], f)
 	go func() {
 		defer f.cancel()
-		f.data, f.err = b.Bucket.GetRange(ctx, name, off, end-off)
+		f.err = model.Caught(func() (err error) {
+			f.data, err = b.Bucket.GetRange(ctx, name, off, end-off)
+			return err
+		})
 		b.mu.Lock()
 		b.landLocked(f)
 		b.mu.Unlock()

@@ -317,3 +317,18 @@ func TestDeadlines(t *testing.T) {
 		}
 	})
 }
+
+// TestPanic: a panic of the bucket is an error of those who wait for it, and not the end of the process.
+func TestPanic(t *testing.T) {
+	s := &panicking{}
+	b := New(s, Options{Gap: 100, Busy: func() bool { return false }})
+	if _, err := b.GetRange(t.Context(), "o", 0, 10); err == nil || err.Error() != "unexpected error: a hostile response" {
+		t.Error(err)
+	}
+}
+
+type panicking struct{ bucket.Bucket }
+
+func (*panicking) GetRange(context.Context, string, int64, int64) ([]byte, error) {
+	panic("a hostile response")
+}

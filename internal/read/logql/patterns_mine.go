@@ -48,6 +48,7 @@ func (s *patternSample) mine(ctx context.Context, within model.TimeRange, worker
 	}
 	reading, stop := context.WithCancel(ctx)
 	var readers sync.WaitGroup
+	failed := make(chan error, workers)
 	var batches []*patterns.Batch
 	for range min(workers, len(m.runs)) {
 		free := make(chan *patterns.Batch, batchesAhead)
@@ -59,7 +60,9 @@ func (s *patternSample) mine(ctx context.Context, within model.TimeRange, worker
 		readers.Go(func() {
 			ctx, done := model.Computing(reading)
 			defer done()
-			m.read(ctx, free)
+			if err := model.Caught(func() error { m.read(ctx, free); return nil }); err != nil {
+				failed <- err
+			}
 		})
 	}
 	own := model.ProcessorOf(ctx)
@@ -80,6 +83,7 @@ func (s *patternSample) mine(ctx context.Context, within model.TimeRange, worker
 			own.Leave()
 			select {
 			case c = <-m.cut[i]:
+			case c.err = <-failed:
 			case <-ctx.Done():
 				c.err = ctx.Err()
 			}

@@ -658,3 +658,31 @@ func TestRedirect(t *testing.T) {
 		t.Errorf("%d requests followed the redirect, and the query got %v", asked.Load(), err)
 	}
 }
+
+// TestPanics: a panic while holders are asked, for their state or for rows, ends the query.
+func TestPanics(t *testing.T) {
+	s := someRows(t, 10)
+	for _, path := range []string{wire.PathState, wire.PathSelect, wire.PathText} {
+		o := s.options
+		o.Prepare = func(r *http.Request) {
+			if r.URL.Path == path {
+				panic("a hostile header")
+			}
+		}
+		far := remote.New(o)
+		req := &model.Request{
+			Tenant: "a", Signal: model.Metrics, Range: model.TimeRange{Min: math.MinInt64, Max: math.MaxInt64}, Quota: new(model.Quota), Cost: new(model.Cost),
+		}
+		var err error
+		if path == wire.PathText {
+			req.Signal = model.Logs
+			_, err = far.SelectText(t.Context(), req)
+		} else {
+			_, err = far.Select(t.Context(), req)
+		}
+		if err == nil || !strings.Contains(err.Error(), "unexpected error: a hostile header") {
+			t.Errorf("%s: %v", path, err)
+		}
+		far.Close()
+	}
+}

@@ -39,10 +39,12 @@ func (s *Source) Follow(ctx context.Context, req *model.Request, ready func(), f
 	for _, st := range streams {
 		running.Go(func() {
 			defer st.close()
-			ended <- st.follow(ctx, &handing, fn, lost)
+			ended <- model.Caught(func() error { return st.follow(ctx, &handing, fn, lost) })
 		})
 	}
-	running.Go(func() { ended <- s.guard(ctx, heldBy(streams)) })
+	running.Go(func() {
+		ended <- model.Caught(func() error { return s.guard(ctx, heldBy(streams)) })
+	})
 	ready()
 	select {
 	case <-ctx.Done():
@@ -176,10 +178,15 @@ func (s *stream) follow(ctx context.Context, handing *sync.Mutex, fn, lost func(
 			return s.damaged("expected lines of %q with labels", s.req.Tenant)
 		}
 		b.Source = labelled{&b}
-		handing.Lock()
-		hand(&b)
-		handing.Unlock()
+		handOn(handing, hand, &b)
 	}
+}
+
+// handOn gives a batch to a function that is for one goroutine. A panic of it must not keep the others out.
+func handOn(handing *sync.Mutex, to func(*model.Batch), b *model.Batch) {
+	handing.Lock()
+	defer handing.Unlock()
+	to(b)
 }
 
 // labelled gives the labels that a batch brings along.

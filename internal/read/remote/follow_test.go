@@ -233,3 +233,17 @@ func TestFollowSlowly(t *testing.T) {
 		t.Errorf("%d lines came, %d were left out", came, lost)
 	}
 }
+
+// TestFollowPanics: a panic of what takes lines ends the following, also while others wait for their turn.
+func TestFollowPanics(t *testing.T) {
+	f := follow(t)
+	req := &model.Request{Tenant: "a", Signal: model.Logs, Quota: new(model.Quota), Cost: new(model.Cost)}
+	push := func() {
+		f.parts[0].push("web-1", true, "one")
+		f.parts[1].push("web-2", true, "two")
+	}
+	err := f.far.Follow(t.Context(), req, push, func(*model.Batch) { panic("a hostile line") }, func(*model.Batch) {})
+	if err == nil || err.Error() != "unexpected error: a hostile line" {
+		t.Error(err)
+	}
+}

@@ -88,7 +88,11 @@ func (s *states) get(ctx context.Context, fresh bool) ([]holder, error) {
 	for i, p := range peers {
 		all.Go(func() {
 			avoided := s.avoids(p)
-			state, err := s.s.ask(ctx, p)
+			var state wire.State
+			err := model.Caught(func() (err error) {
+				state, err = s.s.ask(ctx, p)
+				return err
+			})
 			if err != nil && !avoided && ctx.Err() == nil { // not again, or the time would always be short
 				s.avoid(p)
 			}

@@ -167,10 +167,13 @@ func (s *Source) openPlan(ctx context.Context, path string, of *wire.Request, de
 	var all sync.WaitGroup
 	for i, peer := range p.peers {
 		all.Go(func() {
-			r := *of
-			r.Journals = p.needs[peer]
-			r.Deletions = without(r.Journals, deletions)
-			streams[i], errs[i] = s.send(ctx, peer, path, &r, req)
+			errs[i] = model.Caught(func() (err error) {
+				r := *of
+				r.Journals = p.needs[peer]
+				r.Deletions = without(r.Journals, deletions)
+				streams[i], err = s.send(ctx, peer, path, &r, req)
+				return err
+			})
 		})
 	}
 	all.Wait()

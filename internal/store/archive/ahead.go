@@ -180,12 +180,14 @@ func (h *ahead) read(s *span) {
 		return
 	case h.lanes <- struct{}{}:
 	}
-	off, end := h.missing(s)
-	if off < end {
-		s.storedOff = off
-		s.stored, s.err = h.p.read(h.ctx, off, end-off)
-	}
-	<-h.lanes
+	defer func() { <-h.lanes }()
+	s.err = model.Caught(func() (err error) { // whoever takes a page of the span has the error
+		if off, end := h.missing(s); off < end {
+			s.storedOff = off
+			s.stored, err = h.p.read(h.ctx, off, end-off)
+		}
+		return err
+	})
 }
 
 // missing asks the secondary tier for the pages of a span, and returns the range of those that it does not

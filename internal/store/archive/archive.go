@@ -111,12 +111,12 @@ func (a *Archive) openAll(ctx context.Context, req *model.Request) ([]*cursor, e
 	var g errgroup.Group
 	g.SetLimit(openAtOnce)
 	for i := range blocks {
-		g.Go(func() (err error) {
+		g.Go(model.Catching(func() (err error) {
 			if opened[i], err = a.open(ctx, &blocks[i], requestOf(req, &blocks[i]), l); err != nil {
 				return a.damage.named(&blocks[i], err)
 			}
 			return nil
-		})
+		}))
 	}
 	processor := model.ProcessorOf(ctx)
 	processor.Leave()

@@ -69,14 +69,14 @@ func (a *Archive) estimateAll(ctx context.Context, req *model.Request, begin fun
 	var g errgroup.Group
 	g.SetLimit(openAtOnce)
 	for i := range blocks {
-		g.Go(func() (err error) {
+		g.Go(model.Catching(func() (err error) {
 			b := &blocks[i]
 			req.Cost.Bill.Add(&model.BillItem{Block: b.ID, Most: a.wholeBlock(b)})
 			if opened[i], err = ends.estimate(ctx, b, requestOf(req, b), l, begin); err != nil {
 				return a.damage.named(b, err)
 			}
 			return nil
-		})
+		}))
 	}
 	err := g.Wait()
 	opened = slices.DeleteFunc(opened, func(e *estimate) bool { return e == nil })

@@ -82,7 +82,7 @@ func (a *Archive) Names(ctx context.Context, req *model.Request) (sets []model.N
 	g.SetLimit(openAtOnce)
 	for i := range blocks {
 		listings[i] = &listing{of: &blocks[i], quota: req.Quota, opened: make(chan struct{}), hides: a.hidesSeries(&blocks[i], req)}
-		g.Go(func() (err error) {
+		g.Go(model.Catching(func() (err error) {
 			ls := listings[i]
 			defer close(ls.opened)
 			if !ls.hides {
@@ -91,7 +91,7 @@ func (a *Archive) Names(ctx context.Context, req *model.Request) (sets []model.N
 			}
 			lists[i], err = a.remaining(ctx, &blocks[i], req, l)
 			return err
-		})
+		}))
 	}
 	if err := g.Wait(); err != nil {
 		release()

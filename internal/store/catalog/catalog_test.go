@@ -513,3 +513,44 @@ func repeat(t *rapid.T, f func() error) {
 func olderThan(before int64) func(*Block) bool {
 	return func(b *Block) bool { return b.Newest() < before }
 }
+
+// panicking is a bucket that panics over the objects of a prefix, while there is one.
+type panicking struct {
+	bucket.Bucket
+	over string
+}
+
+func (b *panicking) Get(ctx context.Context, name string) ([]byte, error) {
+	if b.over != "" && strings.HasPrefix(name, b.over) {
+		panic("a hostile object")
+	}
+	return b.Bucket.Get(ctx, name)
+}
+
+// TestPanics: a panic over a record is an error, after which the catalogue is as before. Once it is over, the
+// record is known.
+func TestPanics(t *testing.T) {
+	inner := memory(t)
+	b := &panicking{Bucket: inner}
+	c, other := open(t, b, nil), open(t, inner, nil)
+	if _, err := other.Delete(ctx, deletion("x", 0, 1)); err != nil {
+		t.Fatal(err)
+	}
+	known := func() int {
+		_, all := c.Snapshot()
+		return len(all)
+	}
+	b.over = RecordPrefix
+	for range 2 {
+		if err := c.Refresh(ctx); err == nil || !strings.Contains(err.Error(), "unexpected error: a hostile object") {
+			t.Error(err)
+		}
+		if n := known(); n != 0 {
+			t.Errorf("%d deletions are known", n)
+		}
+	}
+	b.over = ""
+	if err := c.Refresh(ctx); err != nil || known() != 1 {
+		t.Errorf("%v, %d deletions are known", err, known())
+	}
+}

@@ -94,10 +94,10 @@ func collectedAmong(ctx context.Context, b Reader, missing map[string]*commit, s
 			if skip(name) {
 				continue
 			}
-			g.Go(func() (err error) {
+			g.Go(model.Catching(func() (err error) {
 				lists[i], err = readCollected(ctx, b, name)
 				return err
-			})
+			}))
 		}
 		if err := g.Wait(); err != nil {
 			return nil, err

@@ -37,7 +37,7 @@ func (c *Catalog) judge(ctx context.Context, absent map[string]*commit, stale bo
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(parallelReads)
 	for id, r := range absent {
-		g.Go(func() error {
+		g.Go(model.Catching(func() error {
 			if was[id] && r != nil {
 				mu.Lock()
 				defer mu.Unlock()
@@ -60,7 +60,7 @@ func (c *Catalog) judge(ctx context.Context, absent map[string]*commit, stale bo
 			defer mu.Unlock()
 			missing[id] = r
 			return nil
-		})
+		}))
 	}
 	if err := g.Wait(); err != nil {
 		return v, err

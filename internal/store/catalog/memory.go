@@ -189,14 +189,14 @@ func (c *Catalog) rememberAll(ctx context.Context, rs []*commit) {
 		if r == nil {
 			continue
 		}
-		g.Go(func() error {
+		g.Go(model.Catching(func() error {
 			_, data, err := r.stored()
 			if err != nil {
 				return err
 			}
 			c.remember(ctx, r.id, data)
 			return nil
-		})
+		}))
 	}
 	c.forgets(g.Wait())
 }

@@ -230,10 +230,10 @@ func (c *Catalog) read(ctx context.Context, ids []string) ([]*commit, error) {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(parallelReads)
 	for i, id := range ids {
-		g.Go(func() (err error) {
+		g.Go(model.Catching(func() (err error) {
 			records[i], err = c.readOne(ctx, id)
 			return err
-		})
+		}))
 	}
 	return records, g.Wait()
 }

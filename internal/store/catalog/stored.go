@@ -92,7 +92,7 @@ func ReadListed(ctx context.Context, b Reader, ids []string, read map[string]*St
 		if found[i] = read[id]; found[i] != nil {
 			continue
 		}
-		g.Go(func() error {
+		g.Go(model.Catching(func() error {
 			data, err := b.Get(ctx, recordName(id))
 			if errors.Is(err, bucket.ErrNotFound) {
 				return nil
@@ -105,7 +105,7 @@ func ReadListed(ctx context.Context, b Reader, ids []string, read map[string]*St
 				found[i] = &Stored{ID: id, Data: data, Committed: r.committed, Blocks: r.blocks, Replaces: r.replaces, Deletes: r.deletion != nil, Covered: r.covered}
 			}
 			return err
-		})
+		}))
 	}
 	if err := g.Wait(); err != nil {
 		return nil, err

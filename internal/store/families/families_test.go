@@ -5,14 +5,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log/slog"
 	"math/rand/v2"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/shaledb/shale/internal/bucket"
 	"github.com/shaledb/shale/internal/bucket/fault"
@@ -240,4 +244,64 @@ func TestLimits(t *testing.T) {
 	if err := w.PutMetadata("t", "b", model.Metadata{}); !errors.As(err, &full) || full.Limit != "limits.metadata-families" {
 		t.Errorf("another family: %v", err)
 	}
+}
+
+// panicking is a bucket that panics once over a listing, and once over an object that is written, after it
+// was.
+type panicking struct {
+	bucket.Bucket
+	list, put atomic.Bool
+}
+
+func (b *panicking) List(ctx context.Context, prefix string, fn func(string, int64) error) error {
+	if b.list.Swap(false) {
+		panic("a hostile listing")
+	}
+	return b.Bucket.List(ctx, prefix, fn)
+}
+
+func (b *panicking) Put(ctx context.Context, name string, r io.Reader, size int64) error {
+	err := b.Bucket.Put(ctx, name, r, size)
+	if b.put.Swap(false) {
+		panic("a hostile response")
+	}
+	return err
+}
+
+// TestPanics: a panic in the background is counted and logged with its stack. What was to be written then is
+// written later, and read.
+func TestPanics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &panicking{Bucket: newBucket(t)}
+		var log strings.Builder
+		logger := slog.New(slog.NewTextHandler(&log, nil))
+		w, err := OpenWriter(t.Context(), WriterOptions{Bucket: b, Limits: limits, Logger: logger})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer w.kill()
+		r := OpenReader(t.Context(), ReaderOptions{Bucket: b, Limits: limits, Logger: logger})
+		defer r.Close()
+		b.list.Store(true)
+		b.put.Store(true)
+		if err := w.PutMetadata("t", "a", model.Metadata{Type: "gauge"}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(saveEvery + time.Second)
+		if err := w.PutMetadata("t", "a", model.Metadata{Type: "counter"}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if got := content(t, r, "t"); got["a"].Type != "counter" {
+			t.Errorf("a reader has %v", got)
+		}
+		for name, n := range map[string]float64{"listing": testutil.ToFloat64(r.errors), "response": testutil.ToFloat64(w.errors)} {
+			if text := "unexpected error: a hostile " + name; n != 1 || strings.Count(log.String(), text) != 1 {
+				t.Errorf("%v errors are counted, expected one of a hostile %s:\n%s", n, name, log.String())
+			}
+		}
+		if n := strings.Count(log.String(), "families.(*panicking)"); n != 2 {
+			t.Errorf("%d stacks are logged, expected 2", n)
+		}
+	})
 }

@@ -82,7 +82,11 @@ func OpenReader(ctx context.Context, o ReaderOptions) *Reader {
 				return
 			case <-tick.C:
 			}
-			r.refresh(running)
+			// It stores what it has read at its end, so that a panic leaves what was there.
+			if err := model.Caught(func() error { r.refresh(running); return nil }); err != nil {
+				r.errors.Inc()
+				r.o.Logger.Error("cannot read the descriptions of metric families; trying again", "err", err, "stack", model.StackOf(err))
+			}
 		}
 	})
 	return r

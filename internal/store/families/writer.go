@@ -100,16 +100,27 @@ func (w *Writer) run(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		due := time.Since(w.tidied) >= tidyEvery
-		err := w.save(ctx, due)
-		if due && err == nil {
-			err = w.tidy(ctx)
+		err := model.Caught(func() error { return w.work(ctx) })
+		log := w.o.Logger
+		if stack := model.StackOf(err); stack != "" {
+			w.m.Touch() // what was taken to be written may not have been
+			log = log.With("stack", stack)
 		}
 		if err != nil && ctx.Err() == nil {
 			w.errors.Inc()
-			w.o.Logger.Warn("cannot write the descriptions of metric families to the bucket; trying again", "err", err)
+			log.Warn("cannot write the descriptions of metric families to the bucket; trying again", "err", err)
 		}
 	}
+}
+
+// work writes what has changed and, now and then, tidies.
+func (w *Writer) work(ctx context.Context) error {
+	due := time.Since(w.tidied) >= tidyEvery
+	err := w.save(ctx, due)
+	if due && err == nil {
+		err = w.tidy(ctx)
+	}
+	return err
 }
 
 // save writes an object if something has changed, and deletes the one before.

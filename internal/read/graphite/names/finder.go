@@ -2,6 +2,7 @@ package names
 
 import (
 	"context"
+	"log/slog"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -32,6 +33,7 @@ type Options struct {
 	Rollups func() bool
 
 	Registerer prometheus.Registerer
+	Logger     *slog.Logger // nil: no log
 }
 
 // Finder finds names. It is safe for concurrent use. One goroutine makes the indexes of the names that are
@@ -46,6 +48,9 @@ type Finder struct {
 func New(o Options) *Finder {
 	if o.Limits.MaxNames <= 0 {
 		o.Limits.MaxNames = 200_000
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	f := &Finder{o: o, metrics: newMetrics(o.Registerer)}
 	f.warmer = newWarmer(f, func() *model.Quota { return &model.Quota{Pool: o.Pool, MaxBytes: o.MaxBytes} })

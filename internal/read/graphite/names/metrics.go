@@ -6,8 +6,8 @@ import (
 )
 
 type metrics struct {
-	lookups              *prometheus.CounterVec // by way
-	builds, names, bytes prometheus.Counter
+	lookups                        *prometheus.CounterVec // by way
+	builds, names, bytes, failures prometheus.Counter
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -22,6 +22,8 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Name: "shale_names_indexed_total", Help: "Graphite names of which indexes were made."}),
 		bytes: f.NewCounter(prometheus.CounterOpts{
 			Name: "shale_names_index_bytes_total", Help: "Bytes of the indexes made of Graphite names."}),
+		failures: f.NewCounter(prometheus.CounterOpts{
+			Name: "shale_names_index_failures_total", Help: "Attempts to make indexes of the Graphite names of a tenant that met an unexpected error; the log has it. No further one begins for ten minutes."}),
 	}
 }
 

@@ -48,7 +48,13 @@ func (t *trees) begin() {
 	s, c := t.sets[t.begun], make(chan tree, 1)
 	t.asked = append(t.asked, c)
 	t.begun++
-	go func() { c <- treeOf(t.ctx, s, t.quota) }()
+	go func() {
+		var x tree
+		if err := model.Caught(func() error { x = treeOf(t.ctx, s, t.quota); return nil }); err != nil {
+			x = tree{err: err}
+		}
+		c <- x
+	}()
 }
 
 // next returns the tree of the next set, which is not used by another goroutine from then on.

@@ -137,3 +137,17 @@ func TestTreesAreReadTogether(t *testing.T) {
 		t.Errorf("%d trees were read for one set", n)
 	}
 }
+
+// panickingSet is a set whose tree is damaged in a way that nothing expects.
+type panickingSet struct{ memorySet }
+
+func (*panickingSet) Tree(context.Context, *model.Quota) ([]byte, error) { panic("a hostile tree") }
+
+// TestTreePanics: a panic over one of the trees that are read ahead ends the query, and not the process.
+func TestTreePanics(t *testing.T) {
+	trees := readTrees(t.Context(), []model.NameSet{&panickingSet{}, &panickingSet{}}, new(model.Quota))
+	defer trees.close()
+	if x := trees.next(); x.err == nil || x.err.Error() != "unexpected error: a hostile tree" {
+		t.Error(x)
+	}
+}

@@ -88,8 +88,17 @@ func (w *warmer) run(ctx context.Context) {
 			all = true
 		}
 		for tenant, oldest := range w.due(all) {
-			kept, err := w.warm(ctx, tenant, oldest)
-			if err == nil && !kept || errors.Is(err, model.ErrLimit) || errors.Is(err, model.ErrTransient) {
+			kept := false
+			err := model.Caught(func() (err error) {
+				kept, err = w.warm(ctx, tenant, oldest)
+				return err
+			})
+			stack := model.StackOf(err)
+			if stack != "" {
+				w.f.metrics.failures.Inc()
+				w.f.o.Logger.Error("cannot make an index of Graphite names; trying again in ten minutes", "tenant", tenant, "err", err, "stack", stack)
+			}
+			if err == nil && !kept || stack != "" || errors.Is(err, model.ErrLimit) || errors.Is(err, model.ErrTransient) {
 				w.refuse(tenant)
 			}
 		}

@@ -1,7 +1,10 @@
 package patterns
 
 import (
+	"log/slog"
+	"maps"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -21,6 +24,7 @@ type Options struct {
 	Whole      bool
 	Now        func() time.Time // nil means the machine's clock
 	Registerer prometheus.Registerer
+	Logger     *slog.Logger // nil: no log
 }
 
 // Keeper mines the lines that arrive. See gets them from pushes; one goroutine, which Close ends, mines them.
@@ -66,6 +70,9 @@ func New(o Options) *Keeper {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
 	k := &Keeper{o: o, metrics: newMetrics(o.Registerer), cutter: NewCutter(), tenants: make(map[string]*tenant)}
 	k.since = ceil(o.Now().Unix(), fine)
 	if o.Whole {
@@ -104,14 +111,43 @@ const portion = 256
 // mine mines lines that have come.
 func (k *Keeper) mine(rows *rows) {
 	for from := 0; from < len(rows.list); from += portion {
+		to := min(from+portion, len(rows.list))
 		k.mu.Lock()
-		for i := from; i < min(from+portion, len(rows.list)); i++ {
-			k.mineLocked(&rows.list[i], rows.line(i))
+		for i := from; i < to; i++ {
+			err := model.Caught(func() error {
+				for ; i < to; i++ {
+					k.mineLocked(&rows.list[i], rows.line(i))
+				}
+				return nil
+			})
+			if err != nil {
+				k.dropLocked(&rows.list[i], err)
+			}
 		}
 		k.shrinkLocked()
 		k.mu.Unlock()
-		k.metrics.mined.Add(float64(min(portion, len(rows.list)-from)))
+		k.metrics.mined.Add(float64(to - from))
 	}
+}
+
+// dropLocked drops all counts of a tenant after a line of it could not be mined: what the line has changed
+// until then is not known. The cutter begins afresh with each line. No line that was counted is later than
+// maxFuture.
+func (k *Keeper) dropLocked(r *row, err error) {
+	k.metrics.failed.Inc()
+	k.o.Logger.Error("patterns: a line cannot be mined; the patterns of its tenant are dropped and estimated, and lines count again in an hour",
+		"tenant", r.stream.id.tenant, "err", err, "stack", model.StackOf(err))
+	k.since = max(k.since, ceil(k.o.Now().Add(maxFuture).Unix()+1, fine))
+	gone := []*stream{r.stream}
+	if t := k.tenants[r.stream.id.tenant]; t != nil {
+		gone = slices.AppendSeq(gone, maps.Keys(t.streams))
+		k.charge(t, -t.bytes)
+		delete(k.tenants, t.name)
+	}
+	for _, s := range gone {
+		s.byLevel = byLevel{}
+	}
+	k.intake.forget(gone)
 }
 
 func (k *Keeper) mineLocked(r *row, line []byte) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -322,4 +323,45 @@ func TestForget(t *testing.T) {
 		t.Error(got)
 	}
 	k.check(t)
+}
+
+// TestLineThatCannotBeMined: its tenant loses its counts, and is not complete before the last line that may
+// have counted. Others keep theirs.
+func TestLineThatCannotBeMined(t *testing.T) {
+	k := newIdle(Options{MaxBytes: 200_000, Whole: true})
+	push := func(tenant, app string) {
+		k.See(batch(tenant, model.LabelsOf("app", app), slices.Repeat([]int64{k.now.UnixNano()}, 40), func(int) string { return "a line" }))
+		k.mineAll()
+		k.check(t)
+		k.now = k.now.Add(fine * time.Second)
+	}
+	push("bad", "a")
+	push("bad", "b")
+	push("good", "a")
+	for s := range k.tenants["bad"].streams {
+		if string(s.labels.Get("app")) == "b" {
+			for level, m := range s.byLevel {
+				if m != nil {
+					s.byLevel[level] = &Miner{} // which panics
+				}
+			}
+		}
+	}
+	push("bad", "b")
+	push("bad", "a")
+	if n := testutil.ToFloat64(k.metrics.failed); n != 1 { // those after it are too old to count
+		t.Errorf("%v lines failed", n)
+	}
+	lines, since := k.lines(t, "bad", k.now.Unix()-60)
+	if lines != 0 || since < k.now.Add(maxFuture-2*fine*time.Second).Unix() {
+		t.Errorf("%d lines are counted, completely since %v", lines, time.Unix(since, 0))
+	}
+	if lines, since := k.lines(t, "good", k.now.Unix()-60); lines != 40 || since > 0 {
+		t.Errorf("of another tenant, %d lines are counted, completely since %v", lines, time.Unix(since, 0))
+	}
+	k.now = k.now.Add(maxFuture + time.Minute)
+	push("bad", "b")
+	if lines, _ := k.lines(t, "bad", k.now.Unix()-60); lines != 40 {
+		t.Errorf("an hour later, %d lines are counted", lines)
+	}
 }

@@ -3,8 +3,8 @@ package patterns
 import "github.com/prometheus/client_golang/prometheus"
 
 type metrics struct {
-	bytes                                     prometheus.Gauge
-	mined, joined, dropped, forgotten, shrunk prometheus.Counter
+	bytes                                             prometheus.Gauge
+	mined, joined, dropped, forgotten, shrunk, failed prometheus.Counter
 }
 
 func newMetrics(r prometheus.Registerer) *metrics {
@@ -21,9 +21,11 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			Help: "Patterns that were forgotten because their stream had too many; their counts are lost."}),
 		shrunk: prometheus.NewCounter(prometheus.CounterOpts{Name: "shale_logql_patterns_shrinks_total",
 			Help: "Times that patterns of a tenant lost their oldest counts, or the resolution of these, to free memory."}),
+		failed: prometheus.NewCounter(prometheus.CounterOpts{Name: "shale_logql_patterns_failures_total",
+			Help: "Log lines that made the search for patterns fail; all counts of patterns of their tenant were dropped."}),
 	}
 	if r != nil {
-		r.MustRegister(m.bytes, m.mined, m.joined, m.dropped, m.forgotten, m.shrunk)
+		r.MustRegister(m.bytes, m.mined, m.joined, m.dropped, m.forgotten, m.shrunk, m.failed)
 	}
 	return m
 }

@@ -117,7 +117,7 @@ func (a *seriesPrefetch) startFinder(ctx context.Context) {
 		defer close(a.found)
 		ctx, done := model.Computing(ctx)
 		defer done()
-		a.err = a.find(ctx)
+		a.err = model.Caught(func() error { return a.find(ctx) })
 	})
 }
 
