@@ -64,8 +64,10 @@ type Request struct {
 	Cells *TextCells
 	// Sample, if set, says that the reader looks at a sample of lines. A source may then choose it.
 	Sample *TextSample
-	Quota  *Quota
-	Cost   *Cost
+	// Ahead, if set, is what a source knows of the lines already. Other sources ignore it.
+	Ahead Ahead
+	Quota *Quota
+	Cost  *Cost
 }
 
 // TextSample asks for a sample of about so many lines. A source that chooses it returns chunks of the chosen
@@ -75,6 +77,12 @@ type TextSample struct {
 	// Plain says that the reader looks at lines, their times and their levels only. A source may then return
 	// lines of several streams as one series, and leave out other metadata.
 	Plain bool
+}
+
+// Ahead is what a source knows of lines before they are selected.
+type Ahead interface {
+	// Release gives up what no cursor has taken over.
+	Release()
 }
 
 // RollupRequest asks for rollups. Retention does not bound such a request: the reader does, by the policies

@@ -8,6 +8,12 @@ func GroupAlways(s *Source) *Source {
 	return s
 }
 
+// CountingAll makes a source count the lines of whole ranges if the newest ones are wanted.
+func CountingAll(s *Source) *Source {
+	s.asksNewest = false
+	return s
+}
+
 // Grouped returns how many requests were for groups of streams.
 func Grouped(s *Source) int {
 	return int(testutil.ToFloat64(s.metrics.requests.WithLabelValues(kindGroups, "ok")))

@@ -92,6 +92,9 @@ func TestRecorded(t *testing.T) {
 			some, grouped := 0, 0
 			for i, d := range recordedData() {
 				from := source(t, server.URL, fmt.Sprint("7:", i), i, 0)
+				if strings.Contains(file, "1.26") { // it was recorded so, and cannot be had any more
+					victorialogs.CountingAll(from)
+				}
 				theirs, ours := logqltest.Over(from), logqltest.InMemory(d)
 				for _, q := range recordedQueries(d) {
 					want := logqltest.Run(context.Background(), ours, logqltest.Tenant, &q)

@@ -46,6 +46,7 @@ type Source struct {
 	// followEvery is the time between two looks for new lines.
 	followEvery time.Duration
 	derives     bool // service_name may be made of other labels
+	asksNewest  bool // lines are counted from the end of a range on if the newest are wanted
 	// addsOffset says that buckets of time begin at their offset after multiples of their width, not before.
 	addsOffset atomic.Bool
 	// noGroups is until when streams are not grouped, as a time since the source began.
@@ -63,7 +64,7 @@ type Source struct {
 
 // New returns a Source. It does not ask the server.
 func New(o Options) *Source {
-	s := &Source{settings: o.Settings, streams: newStreamNames(o.Seed, o.Rules), derives: len(o.Rules.ServiceNames) > 0, began: time.Now(), groupedRows: groupedRows, copiesPause: copiesPause}
+	s := &Source{settings: o.Settings, streams: newStreamNames(o.Seed, o.Rules), derives: len(o.Rules.ServiceNames) > 0, asksNewest: true, began: time.Now(), groupedRows: groupedRows, copiesPause: copiesPause}
 	s.metrics = newMetrics(o.Registerer, func() bool { return s.client.breaker.Open() }, func() int { return s.client.pace.Limit() })
 	s.client = newClient(&s.settings, s.metrics)
 	s.samples.values.MaxBytes = sampledBytes

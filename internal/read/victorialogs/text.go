@@ -18,7 +18,12 @@ func (s *Source) SelectText(ctx context.Context, req *model.Request) ([]model.Te
 	if !ok {
 		return nil, nil
 	}
-	d := &directory{source: s, account: a, req: req, filter: s.filterOf(req), streams: newStreamSet(s, req)}
+	filter := s.filterOf(req)
+	d := s.newestOf(req)
+	counted := d != nil
+	if !counted {
+		d = &directory{source: s, account: a, req: req, filter: filter, streams: newStreamSet(s, req)}
+	}
 	if req.Sample != nil && req.Cells == nil {
 		c, err := d.sample(ctx)
 		if c != nil {
@@ -33,16 +38,16 @@ func (s *Source) SelectText(ctx context.Context, req *model.Request) ([]model.Te
 	if req.Cells != nil {
 		b = counting(req.Range, req.Cells)
 	}
-	grouped := false
 	var err error
 	if req.Cells != nil {
 		if d.unproven = req.Range; !req.Cost.Fresh {
 			d.unproven = s.watch.Unproven(ctx, a.Account, req.Range)
 		}
-		grouped, err = d.group(ctx, b)
+		if counted, err = d.group(ctx, b); !counted {
+			d.forget()
+		}
 	}
-	if !grouped && err == nil {
-		d.forget()
+	if !counted && err == nil {
 		err = d.read(ctx, req.Range, b)
 	}
 	if err == nil {

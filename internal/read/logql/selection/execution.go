@@ -127,12 +127,22 @@ func (x *Execution) Count(ctx context.Context, r model.TimeRange, c Counter) err
 func (x *Execution) slices(ctx context.Context, r model.TimeRange) error {
 	found := x.stats.kept.Load()
 	missing := int64(x.sink.Limit())
-	for s := newTimeSlices(x.Direction, r, x); ; {
+	s := newTimeSlices(x.Direction, r, x)
+	ahead, err := x.newest(ctx, r, s)
+	if err != nil {
+		return err
+	}
+	for {
 		slice, ok := s.next()
 		if !ok || x.sink.Full() {
 			return nil
 		}
-		if err := x.slice(ctx, slice); err != nil {
+		err := x.slice(ctx, slice, ahead)
+		if ahead != nil {
+			ahead.Release()
+			ahead = nil
+		}
+		if err != nil {
 			return err
 		}
 		if now := x.stats.kept.Load(); x.Program.KeepsAll {
@@ -143,8 +153,23 @@ func (x *Execution) slices(ctx context.Context, r model.TimeRange) error {
 	}
 }
 
-// slice selects what lies in a range and scans it.
-func (x *Execution) slice(ctx context.Context, r model.TimeRange) (err error) {
+// newest has a source find the newest lines if these are wanted, whatever they are. The first slice then has
+// them. It returns what the source knows of that slice.
+func (x *Execution) newest(ctx context.Context, r model.TimeRange, s *timeSlices) (model.Ahead, error) {
+	if x.Direction != Backward || len(x.Requests) != 1 || x.filtered || s.width != int64(firstSliceOfAll) || s.future != 0 || s.isLast() {
+		return nil, nil
+	}
+	req := x.Requests[0]
+	req.Range = r
+	ahead, from, err := x.Read.Newest(ctx, &req, x.sink.Limit(), model.TimeRange{Min: r.Max - s.width + 1, Max: r.Max})
+	if ahead != nil {
+		s.startAt(from)
+	}
+	return ahead, err
+}
+
+// slice selects what lies in a range and scans it. Ahead is what a source knows of it, or nil.
+func (x *Execution) slice(ctx context.Context, r model.TimeRange, ahead model.Ahead) (err error) {
 	var sets []*read.TextSet
 	l := newLayout(x.MergeBytes)
 	defer func() {
@@ -158,7 +183,7 @@ func (x *Execution) slice(ctx context.Context, r model.TimeRange) (err error) {
 	x.stats.selections++
 	for i := range x.Requests {
 		req := x.Requests[i]
-		req.Range = r
+		req.Range, req.Ahead = r, ahead
 		set, err := x.Read.SelectText(ctx, &req)
 		if err != nil {
 			return err

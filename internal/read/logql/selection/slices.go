@@ -31,6 +31,9 @@ type timeSlices struct {
 	left      model.TimeRange
 	width     int64 // of the next one; 0: all that is left
 	last      int64 // that of the last one
+	// first is where the first slice begins, if starts is set.
+	first  int64
+	starts bool
 	// future is where the part of the range ends that lies far ahead of the clock. It has few lines and is a
 	// slice of its own. 0: there is no such part.
 	future int64
@@ -74,8 +77,11 @@ func (s *timeSlices) next() (model.TimeRange, bool) {
 		r.Min, s.left.Max, s.future = s.future+1, s.future, 0
 		return r, true
 	}
-	// Lengths are compared without a sign: a range may be as long as all of time.
-	if s.width == 0 || uint64(r.Max)-uint64(r.Min) <= 2*uint64(s.width) {
+	if s.starts {
+		s.starts = false
+		return s.start(), true
+	}
+	if s.isLast() {
 		s.left = model.TimeRange{Min: 1, Max: 0}
 		return r, true
 	}
@@ -103,6 +109,30 @@ func (s *timeSlices) next() (model.TimeRange, bool) {
 		s.width *= sliceGrowth
 	}
 	return r, true
+}
+
+// isLast reports whether the next slice is all that is left. Lengths are compared without a sign: a range may
+// be as long as all of time.
+func (s *timeSlices) isLast() bool {
+	return s.width == 0 || uint64(s.left.Max)-uint64(s.left.Min) <= 2*uint64(s.width)
+}
+
+// startAt makes the first slice begin at a time.
+func (s *timeSlices) startAt(from int64) { s.first, s.starts = from, true }
+
+// start returns the first slice, which begins where startAt says. The next one is longer.
+func (s *timeSlices) start() model.TimeRange {
+	r := s.left
+	r.Min = min(max(r.Min, s.first), r.Max)
+	if s.left.Max = r.Min - 1; r.Min == s.left.Min {
+		s.left = model.TimeRange{Min: 1, Max: 0}
+	}
+	if width := uint64(r.Max) - uint64(r.Min); width < math.MaxInt64/(2*sliceGrowth) {
+		s.last, s.width = int64(width)+1, max(s.width, sliceGrowth*(int64(width)+1))
+	} else {
+		s.last, s.width = 0, 0
+	}
+	return r
 }
 
 // onGrid returns the last point of the grid at or before t, or t where there is none.

@@ -23,6 +23,9 @@ func TestTimeSlices(t *testing.T) {
 		}
 		left := r
 		s := newTimeSlices(d, r, x)
+		if d == Backward && rapid.Bool().Draw(t, "starts") {
+			s.startAt(edge.Draw(t, "at"))
+		}
 		for n := 0; ; n++ {
 			got, ok := s.next()
 			if !ok {

@@ -1,0 +1,118 @@
+package victorialogs
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/shaledb/shale/internal/model"
+)
+
+const (
+	// The newest lines are counted in the last newestFirst of a range, in newestBuckets buckets, and then in
+	// newestGrowth times as much, until there are enough. A bucket with more than newestSpare lines beyond
+	// them is divided.
+	newestFirst   = int64(time.Hour)
+	newestBuckets = 16
+	newestGrowth  = 8
+	newestSpare   = 2000
+)
+
+// newest is the directory of the end of a range that has as many lines as a request wants.
+type newest struct {
+	*directory
+	from int64
+	used bool // a cursor has the directory
+}
+
+// Newest counts lines from the end of a range on, until there are n. VictoriaLogs can also be asked for the
+// newest n lines, but it reads some several times then, and some versions have left out a few.
+func (s *Source) Newest(ctx context.Context, req *model.Request, n int) (model.Ahead, int64, error) {
+	a, ok := s.settings.accessOf(req.Tenant)
+	if !s.asksNewest || !ok || req.Signal != model.Logs || req.Cells != nil || req.TextFilter != nil || req.Horizon.MayHide(req.Range.Min) || n <= 0 || n > pageRows {
+		return nil, 0, nil
+	}
+	f, _ := translate(req, s.derives)
+	x := &newest{directory: &directory{source: s, account: a, req: req, filter: f, streams: newStreamSet(s, req)}}
+	if err := x.find(ctx, int64(n)); err != nil {
+		x.Release()
+		return nil, 0, err
+	}
+	return x, x.from, nil
+}
+
+// find finds the time from which on there are n lines, and keeps the cells since then.
+func (x *newest) find(ctx context.Context, n int64) error {
+	left, width := x.req.Range, newestFirst
+	for {
+		r := left
+		if x.from = r.Min; uint64(r.Max)-uint64(r.Min) > uint64(width) {
+			r.Min = r.Max - width
+			x.from = r.Min
+		}
+		rows, err := x.count(ctx, r, n)
+		if err != nil || rows >= n || r.Min == left.Min {
+			return err
+		}
+		n, left.Max = n-rows, r.Min-1
+		width = min(width, 1<<62/newestGrowth) * newestGrowth
+	}
+}
+
+// count adds the cells of a range, from its end on, until there are n lines, and returns how many there are.
+// If there are enough, from is set to the first time in the last bucket.
+func (x *newest) count(ctx context.Context, r model.TimeRange, n int64) (rows int64, err error) {
+	b := buckets{step: rounded(max((uint64(r.Max)-uint64(r.Min))/newestBuckets+1, uint64(leastBucket)))}
+	first := len(x.cells)
+	if err := x.askServer(ctx, r, b, nil); err != nil {
+		return 0, err
+	}
+	added := x.cells[first:]
+	slices.SortFunc(added, func(p, q cell) int { return cmp.Or(cmp.Compare(q.bucket, p.bucket), p.Key.Compare(q.Key)) })
+	for i := 0; i < len(added); {
+		bucket, before, from, within := added[i].bucket, rows, i, added[i].TimeRange
+		for ; i < len(added) && added[i].bucket == bucket; i++ {
+			rows += added[i].rows
+			within = model.TimeRange{Min: min(within.Min, added[i].Min), Max: max(within.Max, added[i].Max)}
+		}
+		if rows < n {
+			continue
+		}
+		if rows-n > newestSpare && within.Max-within.Min >= int64(leastBucket) {
+			x.drop(first + from)
+			rest, err := x.count(ctx, within, n-before)
+			return before + rest, err
+		}
+		x.from = within.Min
+		x.drop(first + i)
+		return rows, nil
+	}
+	return rows, nil
+}
+
+// drop gives up all cells but the first ones.
+func (x *newest) drop(kept int) {
+	size := int64(len(x.cells)-kept) * cellBytes
+	_ = x.req.Quota.TakeBytes(-size) // giving back does not fail
+	x.cells, x.taken = x.cells[:kept], x.taken-size
+}
+
+// newestOf returns the directory of a request, if that was found by Newest.
+func (s *Source) newestOf(req *model.Request) *directory {
+	x, ok := req.Ahead.(*newest)
+	if !ok || x.source != s || x.used || req.Range.Min != x.from || req.Range.Max != x.req.Range.Max {
+		return nil
+	}
+	x.used = true
+	x.req, x.streams.req = req, req
+	return x.directory
+}
+
+// Release gives up the directory, unless a cursor has it.
+func (x *newest) Release() {
+	if !x.used {
+		x.used = true
+		x.release()
+	}
+}
