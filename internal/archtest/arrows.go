@@ -186,11 +186,13 @@ func logqlRooms() []room {
 
 			"read/victorialogs/breaker": "a server that fails is left alone for a while",
 			"read/victorialogs/pace":    "requests to the server run in turn",
+			"read/victorialogs/permit":  "requests carry filters and credentials",
 			"read/victorialogs/recent":  "samples of lines are kept",
 			"read/victorialogs/rfc3339": "VictoriaLogs writes times as text",
 			"read/victorialogs/watch":   "what was kept ends when lines of the server change",
 		}, "a source answers requests; it knows no language"},
 		{"read/victorialogs/breaker", nil, "it sees outcomes, not what was asked"},
+		{"read/victorialogs/permit", nil, "it reads settings and a file"},
 		{"read/victorialogs/recent", nil, "it keeps bytes, whatever they are"},
 		{"read/victorialogs/rfc3339", nil, "it reads text"},
 		{"read/victorialogs/watch", nil, "it sees numbers of lines, not how they are asked for"},

@@ -35,7 +35,7 @@ func TestCredentials(t *testing.T) {
 		}
 	}
 	fails("no such file")
-	for text, why := range map[string]string{" \n": "empty", "a\nb": "one line", "Bearer \x00": "one line", strings.Repeat("x", maxCredentialBytes+1): "more than"} {
+	for text, why := range map[string]string{" \n": "empty", "a\nb": "one line", "Bearer \x00": "one line", strings.Repeat("x", 16<<10+1): "more than"} {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -73,14 +73,5 @@ func TestFilters(t *testing.T) {
 		if _, err := w.lines(context.Background(), req); err != nil || got.Load() != want {
 			t.Errorf("tenant %s: %v, %v", tenant, got.Load(), err)
 		}
-	}
-	for _, text := range []string{"a", "a=", "a= ", "=x", "a=x;a=y", "a=x;", "/=x"} {
-		if err := new(Filters).UnmarshalText([]byte(text)); !errors.Is(err, model.ErrInvalid) {
-			t.Errorf("%q: %v", text, err)
-		}
-	}
-	var f Filters
-	if err := f.UnmarshalText([]byte("b='x;\\';y';a=`\\`")); err != nil || f.String() != "a=`\\`;b='x;\\';y'" {
-		t.Errorf("%s, %v", f, err)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/read/victorialogs/breaker"
 	"github.com/shaledb/shale/internal/read/victorialogs/pace"
+	"github.com/shaledb/shale/internal/read/victorialogs/permit"
 )
 
 const (
@@ -82,7 +83,7 @@ func (c *client) close() {
 // query runs a LogsQL query and calls each with its rows. A row is valid during the call. If it fails for a
 // reason that may pass, and no row was handed over, it is sent again. An error of each ends it.
 func (c *client) query(ctx context.Context, a access, kind, text string, each func(row []field) error) error {
-	authorization, err := credentials(c.authorization)
+	authorization, err := permit.Credentials(c.authorization)
 	if err != nil {
 		c.metrics.requests.WithLabelValues(kind, "error").Inc()
 		return err // it says nothing about the server
@@ -191,7 +192,7 @@ func (c *client) try(ctx context.Context, h *http.Client, a access, kind, text s
 		c.metrics.requests.WithLabelValues(kind, "refused").Inc()
 		return c.tooMany()
 	}
-	authorization, err := credentials(c.authorization)
+	authorization, err := permit.Credentials(c.authorization)
 	if err == nil {
 		began := time.Now()
 		_, err = c.once(ctx, h, a, authorization, text, func() {}, each)
