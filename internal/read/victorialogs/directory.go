@@ -3,6 +3,7 @@ package victorialogs
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -49,6 +50,7 @@ type directory struct {
 	// unproven is where lines may be there twice. Elsewhere it is known that none is.
 	unproven model.TimeRange
 	taken    int64 // from the quota, for the cells
+	plain    bool  // rows are not packed
 }
 
 // buckets are how a range is divided: at times that are phase more than a multiple of step. Step 0 means that
@@ -172,7 +174,14 @@ func (d *directory) askServer(ctx context.Context, r model.TimeRange, b buckets,
 	from := len(d.cells)
 	for second := false; ; second = true {
 		added := d.source.addsOffset.Load()
+		packed := d.packs(r, b)
 		wrong, err := d.askOnce(ctx, r, b, added, take)
+		if packed && errors.Is(err, model.ErrInvalid) { // an old server, perhaps
+			d.plain = true
+			if wrong, err = d.askOnce(ctx, r, b, added, take); err == nil {
+				d.source.plain.Store(true)
+			}
+		}
 		if err != nil || !wrong {
 			return err
 		}
@@ -222,16 +231,20 @@ func (d *directory) statistics(r model.TimeRange, b buckets, addsOffset bool) st
 	if d.sized() {
 		text += ", sum_len(_msg) bytes"
 	}
+	by := []string{"_stream"}
 	if !inParts && b.groups == nil {
+		if d.packs(r, b) {
+			text += packing(by, d.columns(r))
+		}
 		return text
 	}
-	by := []string{"_stream"}
 	if b.groups != nil {
 		text += b.groups.pipes()
 		by = b.groups.names()
 	}
+	whose := by
 	if b.step > 0 {
-		by = append(by, "_time")
+		by = append(slices.Clip(by), "_time")
 	}
 	text += " | stats"
 	if len(by) > 0 {
@@ -247,7 +260,24 @@ func (d *directory) statistics(r model.TimeRange, b buckets, addsOffset bool) st
 	if d.sized() {
 		text += ", sum(bytes) bytes"
 	}
+	if d.packs(r, b) {
+		text += packing(whose, d.columns(r))
+	}
 	return text
+}
+
+// columns returns the fields of the rows of a range that differ among the buckets of a stream.
+func (d *directory) columns(r model.TimeRange) []string {
+	all := []string{"_time", "n"}
+	if looks := d.looks(r); looks != looksNowhere {
+		if all = append(all, "times"); looks == looksPartly {
+			all = append(all, "recent")
+		}
+	}
+	if d.sized() {
+		all = append(all, "bytes")
+	}
+	return all
 }
 
 // looking says in which part of a range a count looks for lines that are there twice.
@@ -272,7 +302,7 @@ func (d *directory) looks(r model.TimeRange) looking {
 // askOnce sends a request. take, if it is set, is handed all rows that have a cell.
 func (d *directory) askOnce(ctx context.Context, r model.TimeRange, b buckets, addsOffset bool, take func(row []field, c *cell)) (wrong bool, err error) {
 	sized, looks := d.sized(), d.looks(r)
-	err = d.source.flights.query(ctx, d, r, b, addsOffset, func(row []field) error {
+	err = d.source.flights.query(ctx, d, r, b, addsOffset, unpacked(d.columns(r), func(row []field) error {
 		if wrong {
 			return nil
 		}
@@ -291,7 +321,7 @@ func (d *directory) askOnce(ctx context.Context, r model.TimeRange, b buckets, a
 			return nil // an extent begins before the range
 		}
 		return d.add(row, c, b)
-	})
+	}))
 	return wrong, err
 }
 

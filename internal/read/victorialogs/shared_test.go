@@ -3,6 +3,7 @@ package victorialogs
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -90,6 +91,20 @@ func (s *countingServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			h = float64(int(h*31+float64(c)) % 4194301)
 		}
 		x.sum += h
+	}
+	if _, fields, ok := strings.Cut(q, "| format \"<"); ok {
+		fields, _, _ = strings.Cut(fields, ">\"")
+		packed := map[string][]string{}
+		for key, x := range rows {
+			stream, at, _ := strings.Cut(key, `,"_time":`)
+			values := strings.NewReplacer("_time", strings.Trim(at, `"`), "times", fmt.Sprint(len(x.times)), "recent", fmt.Sprint(x.n), "bytes", fmt.Sprint(x.bytes), "n", fmt.Sprint(x.n))
+			packed[stream] = append(packed[stream], values.Replace(strings.ReplaceAll(fields, "> <", " ")))
+		}
+		for stream, cells := range packed {
+			text, _ := json.Marshal(cells)
+			fmt.Fprintf(w, `{%s,"cells":%q}`+"\n", stream, text)
+		}
+		return
 	}
 	for key, x := range rows {
 		fmt.Fprintf(w, `{%s,"n":"%d","times":"%d","recent":"%d","bytes":"%d","x":"%.0f"}`+"\n", key, x.n, len(x.times), x.n, x.bytes, x.sum)
