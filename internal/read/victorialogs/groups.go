@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/read/victorialogs/streamtext"
 )
 
 // grouping divides streams by some of their fields: those that decide the labels that a reader looks at.
@@ -66,7 +67,7 @@ func (d *directory) groupingBy(spellings [][]byte) (*grouping, error) {
 	decides := d.decides()
 	g := &grouping{groups: map[string]bool{}, plain: true, learnt: time.Now()}
 	for _, spelling := range spellings {
-		err := eachStreamField(spelling, func(name, _ []byte) error {
+		err := streamtext.Each(spelling, func(name, _ []byte) error {
 			g.plain = g.plain && isPlainField(name)
 			if decides(name) && !slices.Contains(g.fields, string(name)) {
 				g.fields = append(g.fields, string(name))
@@ -85,7 +86,7 @@ func (d *directory) groupingBy(spellings [][]byte) (*grouping, error) {
 	values := make([][]byte, len(g.fields))
 	for _, spelling := range spellings {
 		clear(values)
-		err := eachStreamField(spelling, func(name, value []byte) error {
+		err := streamtext.Each(spelling, func(name, value []byte) error {
 			if i, ok := slices.BinarySearch(g.fields, string(name)); ok {
 				values[i] = value
 			}
