@@ -239,6 +239,7 @@ func Explain(w io.Writer, c *config.Config, source string) error {
 		unit string
 	}{
 		{"active series", float64(series), "at most; further ones carry their labels with every batch"},
+		{"partitions", float64(mostPartitions(c)), "at most; with more, their heads take more than their shares of the memory"},
 		{"samples", seconds / cpuPerMillionKnown * 1e6, fmt.Sprintf("a second of known series, with half of %d cores", cores)},
 		{"new series", seconds / cpuPerMillionNew * 1e6, "a second, with half of the cores"},
 		{"log lines", seconds / cpuPerGBOfLines * 1e9, "bytes a second, with half of the cores"},
@@ -247,7 +248,9 @@ func Explain(w io.Writer, c *config.Config, source string) error {
 		{"samples on disk", float64(c.DiskBytes) / diskPerSample, "if all of the disk is theirs"},
 		{"lines on disk", float64(c.DiskBytes) / diskPerLineByte, "bytes, if all of the disk is theirs"},
 	} {
-		fmt.Fprintf(t, "  %s\t%s\t%s\n", s.name, rounded(s.n), s.unit)
+		if s.n > 0 {
+			fmt.Fprintf(t, "  %s\t%s\t%s\n", s.name, rounded(s.n), s.unit)
+		}
 	}
 	if err := t.Flush(); err != nil {
 		return err

@@ -3,7 +3,9 @@ package app
 import (
 	"context"
 	"fmt"
+	"math/bits"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/shaledb/shale/internal/api"
@@ -19,6 +21,7 @@ import (
 	"github.com/shaledb/shale/internal/read/remote/wire"
 	"github.com/shaledb/shale/internal/store/catalog"
 	"github.com/shaledb/shale/internal/store/head"
+	"github.com/shaledb/shale/internal/store/known"
 	"github.com/shaledb/shale/internal/store/topics"
 )
 
@@ -41,6 +44,10 @@ type ingestRole struct {
 	pool    *model.QueryPool
 	ending  context.Context // once it ends, requests of other processes do
 	end     context.CancelFunc
+	warned  struct { // of too little memory
+		sync.Mutex
+		shares int64
+	}
 }
 
 func openIngest(ctx context.Context, n *node) (_ role, err error) {
@@ -129,6 +136,7 @@ func (r *ingestRole) options(split budget) func(*topics.Epoch, int32, int) inges
 	connection.Log = n.log
 	return func(epoch *topics.Epoch, partition int32, shares int) ingest.Options {
 		partitions := int64(shares)
+		r.warnOfShares(partitions)
 		return ingest.Options{
 			Connection: connection,
 			// One response is being read while another one waits.
@@ -146,6 +154,45 @@ func (r *ingestRole) options(split budget) func(*topics.Epoch, int32, int) inges
 			},
 		}
 	}
+}
+
+// mostPartitions returns of how many partitions an ingester can have the heads so that each keeps to its
+// share of the memory: a known set takes known.LeastBytes, however small its share is. It returns 0 for a
+// process that has no partitions. Where they move, the number of shares is a power of two.
+func mostPartitions(c *config.Config) int64 {
+	if c.Has(config.RoleAll) || !c.Has(config.RoleIngest) {
+		return 0
+	}
+	most := memoryOf(c).known / known.LeastBytes
+	if c.Roles.Partitions == "" && most > 0 {
+		most = 1 << (bits.Len64(uint64(most)) - 1)
+	}
+	return most
+}
+
+// leastMemory returns the memory from which so many shares are large enough for a head each.
+func leastMemory(c *config.Config, shares int64) int64 {
+	const unit = 1 << 20
+	least := known.LeastBytes * shares
+	units := float64(least) / float64(memoryOf(c).known) * float64(c.MemoryBytes) / unit
+	return (int64(units) + 1) * unit
+}
+
+// warnOfShares logs that the memory is too small for so many shares, once for each greater number.
+func (r *ingestRole) warnOfShares(shares int64) {
+	c := r.n.config
+	least := leastMemory(c, shares)
+	if c.MemoryBytes >= least {
+		return
+	}
+	r.warned.Lock()
+	defer r.warned.Unlock()
+	if shares <= r.warned.shares {
+		return
+	}
+	r.warned.shares = shares
+	r.n.log.Warn("the memory is too small for so many partitions: their heads may take more than their shares; raise memory, or share the partitions among more ingesters",
+		"shares", shares, "memory", c.MemoryBytes, "memory_needed", least)
 }
 
 // ships returns the setting ship as partitions have it.

@@ -33,10 +33,13 @@ type shard struct {
 	mayRetire atomic.Bool
 }
 
-// New returns a set that uses at most about maxBytes.
+// LeastBytes is what the smallest set takes.
+const LeastBytes = minGroups * groupBytes
+
+// New returns a set that uses at most about maxBytes, and at least LeastBytes.
 func New(maxBytes int64) (*Set, error) {
-	shards := 64 // fewer for a small set: the smallest table takes 320 KiB
-	for shards > 1 && int64(shards)*minGroups*groupBytes > maxBytes/4 {
+	shards := 64 // fewer for a small set
+	for shards > 1 && int64(shards)*LeastBytes > maxBytes/4 {
 		shards /= 2
 	}
 	k := &Set{shards: make([]shard, shards)}
