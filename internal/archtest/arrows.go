@@ -190,6 +190,7 @@ func logqlRooms() []room {
 			"read/victorialogs/recent":     "samples of lines are kept",
 			"read/victorialogs/rfc3339":    "VictoriaLogs writes times as text",
 			"read/victorialogs/streamtext": "VictoriaLogs writes streams as text",
+			"read/victorialogs/words":      "lines are selected by words",
 			"read/victorialogs/watch":      "what was kept ends when lines of the server change",
 		}, "a source answers requests; it knows no language"},
 		{"read/victorialogs/breaker", nil, "it sees outcomes, not what was asked"},
@@ -197,6 +198,7 @@ func logqlRooms() []room {
 		{"read/victorialogs/recent", nil, "it keeps bytes, whatever they are"},
 		{"read/victorialogs/rfc3339", nil, "it reads text"},
 		{"read/victorialogs/streamtext", nil, "it reads text"},
+		{"read/victorialogs/words", nil, "it reads text"},
 		{"read/victorialogs/watch", nil, "it sees numbers of lines, not how they are asked for"},
 		{"read/victorialogs/pace", map[string]string{"turns": "requests wait for their turn"}, "it sees outcomes, not what was asked"},
 		{"read/logql", map[string]string{

@@ -12,6 +12,7 @@ import (
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/read/victorialogs/streamtext"
+	"github.com/shaledb/shale/internal/read/victorialogs/words"
 )
 
 // grouping divides streams by some of their fields: those that decide the labels that a reader looks at.
@@ -138,7 +139,7 @@ func (d *directory) decides() func(field []byte) bool {
 // in a pattern.
 func isPlainField(name []byte) bool {
 	for _, c := range name {
-		if !isWordByte(c) && c != '.' && c != '-' && c != '/' && c != ':' {
+		if !words.IsByte(c) && c != '.' && c != '-' && c != '/' && c != ':' {
 			return false
 		}
 	}

@@ -1,7 +1,6 @@
 package victorialogs
 
 import (
-	"cmp"
 	"maps"
 	"regexp"
 	"regexp/syntax"
@@ -12,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/read/victorialogs/words"
 )
 
 // filter is what VictoriaLogs is asked to select by. It may let lines pass that the query does not want, and
@@ -190,55 +190,12 @@ func literal(l *model.TextLiteral) (string, bool) {
 	case !utf8.ValidString(l.Value) || strings.ContainsRune(l.Value, utf8.RuneError) || l.Value == "":
 		return "", false
 	case l.Name == "":
-		return contains(l.Value, l.Fold), true
+		return words.Filter(l.Value, l.Fold), true
 	case l.Fold || strings.Contains(l.Name, "_") || strings.Contains(l.Value, " "):
 		// The name may be another one there, and a space may be what replaced a byte.
 		return "", false
 	}
 	return strconv.Quote(l.Name) + ":=" + strconv.Quote(l.Value), true
-}
-
-// contains returns the filter of the lines that contain a text. VictoriaLogs has an index of words, so whole
-// words within the text are asked for, too.
-func contains(text string, fold bool) string {
-	pattern := regexp.QuoteMeta(text)
-	if fold {
-		return "_msg:~" + strconv.Quote("(?i)"+pattern)
-	}
-	out := "_msg:~" + strconv.Quote(pattern)
-	for _, w := range wholeWords(text) {
-		out += " _msg:" + strconv.Quote(w)
-	}
-	if strings.Contains(out, " ") {
-		return "(" + out + ")"
-	}
-	return out
-}
-
-// maxWords bounds the words of one text that are asked for.
-const maxWords = 4
-
-// wholeWords returns words within a text, the longest first. A word at an end of the text may be part of a
-// longer one in a line, and letters beyond ASCII are left to VictoriaLogs: neither is returned.
-func wholeWords(text string) (words []string) {
-	begin := -1 // after a byte that is in no word
-	for i := range len(text) {
-		switch c := text[i]; {
-		case c >= utf8.RuneSelf:
-			begin = -1
-		case !isWordByte(c):
-			if begin >= 0 && begin < i {
-				words = append(words, text[begin:i])
-			}
-			begin = i + 1
-		}
-	}
-	slices.SortStableFunc(words, func(a, b string) int { return cmp.Compare(len(b), len(a)) })
-	return words[:min(len(words), maxWords)]
-}
-
-func isWordByte(c byte) bool {
-	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
