@@ -316,5 +316,6 @@ func TestSampleRefused(t *testing.T) {
 		if last := asked[len(asked)-1]; !strings.Contains(last, "stats by (_stream") {
 			t.Errorf("the last request is %s", last)
 		}
+		w.now.Add(1)
 	}
 }

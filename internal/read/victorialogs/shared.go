@@ -342,7 +342,12 @@ func parseRows(value []byte, digest cache.Digest) (rows [][]field, size int64, o
 	if err != nil || len(b) < len(digest) || cache.Digest(b[:len(digest)]) != digest {
 		return nil, 0, false
 	}
-	size, b = int64(len(b)), b[len(digest):]
+	return parsePacked(b[len(digest):])
+}
+
+// parsePacked returns the rows of a text.
+func parsePacked(b []byte) (rows [][]field, size int64, ok bool) {
+	size = int64(len(b))
 	number := func() int {
 		v, n := binary.Uvarint(b)
 		if n <= 0 || v > uint64(len(b)) {
