@@ -16,8 +16,19 @@ const (
 // for a summary of them, which may be that of a moment ago: it takes what was sent for the lines.
 func (d *directory) query(ctx context.Context, kind, text string, each func(row []field) error) error {
 	s := d.source
+	ask := func(each func(row []field) error) error {
+		n := 0
+		err := s.client.query(ctx, d.account, kind, text, func(row []field) error {
+			n++
+			return each(row)
+		})
+		if kind == kindLines {
+			s.metrics.rows.Add(float64(n))
+		}
+		return err
+	}
 	if s.settings.CheckEvery <= 0 || d.req.Cells != nil || d.req.Cost.Fresh {
-		return s.client.query(ctx, d.account, kind, text, each)
+		return ask(each)
 	}
 	key := d.owner(ctx) + text
 	// What is kept until lines change must not be older than the look for changes.
@@ -39,7 +50,7 @@ func (d *directory) query(ctx context.Context, kind, text string, each func(row 
 	own := s.lagging.Begin(key)
 	whole := false
 	defer func() { own.End(whole) }()
-	err := s.client.query(ctx, d.account, kind, text, func(row []field) error {
+	err := ask(func(row []field) error {
 		own.Append(func(b []byte) []byte { return appendRow(b, row) })
 		return each(row)
 	})

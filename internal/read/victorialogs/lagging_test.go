@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/read/victorialogs/watch"
 )
@@ -44,6 +46,21 @@ func TestLagging(t *testing.T) {
 		if n := look(now, step.mayLag); n != step.asked {
 			t.Errorf("step %d: %d requests, want %d", i, n, step.asked)
 		}
+	}
+	w.mu.Lock()
+	w.lines = append(w.lines, sampleLine{time: now, text: "a"})
+	w.mu.Unlock()
+	before := testutil.ToFloat64(w.metrics.rows)
+	for range 2 {
+		d := &directory{source: w.Source, req: request()}
+		d.req.Range = model.TimeRange{Min: now - 1, Max: now}
+		d.req.Cost.MayLag = true
+		if err := d.query(context.Background(), kindLines, d.filter.in(d.req.Range), func([]field) error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := testutil.ToFloat64(w.metrics.rows) - before; n != 1 {
+		t.Errorf("%.0f lines are counted as fetched", n)
 	}
 	closed := now - int64(30*time.Minute)
 	for range 3 { // it is counted until then

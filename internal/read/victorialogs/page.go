@@ -120,7 +120,6 @@ func (p *page) loadLocked(ctx context.Context, want columns) error {
 	f := newFetch(p, want)
 	defer f.release()
 	err := p.query(ctx, kindLines, text, f.add)
-	p.source.metrics.rows.Add(float64(len(f.raw)))
 	if err == nil {
 		err = p.keepLocked(f, want)
 	}

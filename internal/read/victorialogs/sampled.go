@@ -262,26 +262,21 @@ func halvings(lines, target int64) (n int) {
 
 // ask asks for the samples of the windows that are not known.
 func (x *sampling) ask(ctx context.Context) error {
-	text := x.text()
-	err := error(nil)
-	if text == "" {
-		for i := range x.windows {
-			x.windows[i].fresh = !x.windows[i].found
-		}
-		return nil
-	}
-	err = x.source.client.query(ctx, x.account, kindSamples, text, func(row []field) error {
+	each := func(row []field) error {
 		w, err := x.at(row)
 		if err != nil {
 			return err
 		}
 		x.mixed = x.mixed || !x.streams && !knowsLevel(row)
+		x.source.metrics.rows.Inc()
 		own, size := cloned(row)
 		w.rows = append(w.rows, own)
 		return x.charge(int64(size))
-	})
-	if err != nil {
-		return err
+	}
+	if text := x.text(); text != "" {
+		if err := x.source.client.query(ctx, x.account, kindSamples, text, each); err != nil {
+			return err
+		}
 	}
 	for i := range x.windows {
 		w := &x.windows[i]
