@@ -58,9 +58,16 @@ func TestLongRequests(t *testing.T) {
 	}
 }
 
-// TestIdleConnectionsGiveWay: a client that holds all connections idle does not keep another one from
-// writing. One is closed.
+// TestIdleConnectionsGiveWay: a client that holds all connections does not keep another one from writing,
+// though it sends the begin of a request on each. One is closed.
 func TestIdleConnectionsGiveWay(t *testing.T) {
+	for _, c := range []struct{ name, begin string }{{"nothing", ""}, {"a byte", "G"}, {"half of a header", "GET / HTTP/1.1\r\n"}} {
+		t.Run(c.name, func(t *testing.T) { holdConnections(t, c.begin) })
+	}
+}
+
+// holdConnections holds all connections with the begin of a request on each.
+func holdConnections(t *testing.T, begin string) {
 	s := startServerWith(t, t.TempDir(), func(c *config.Config) { c.Connections = 3 })
 	defer func() { must(t, s.stop()) }()
 	var held []net.Conn
@@ -77,6 +84,11 @@ func TestIdleConnectionsGiveWay(t *testing.T) {
 		must(t, err)
 		held = append(held, conn)
 	}
+	time.Sleep(50 * time.Millisecond) // until the server has noted the ends of its responses
+	for _, conn := range held {
+		_, err := io.WriteString(conn, begin)
+		must(t, err)
+	}
 	c := &http.Client{Transport: &http.Transport{}, Timeout: 20 * time.Second}
 	defer c.CloseIdleConnections()
 	r, err := c.Post(s.url+"/api/v1/write/graphite", "text/plain", strings.NewReader("a.b 1 -1\n"))
@@ -92,7 +104,7 @@ func TestIdleConnectionsGiveWay(t *testing.T) {
 		}()
 	}
 	if err := <-closed; err != io.EOF {
-		t.Errorf("the connection that was idle longest: %v", err)
+		t.Errorf("the connection that gave way: %v", err)
 	}
 	r, err = c.Get(s.url + "/metrics")
 	if _, text := finish(t, r, err); !strings.Contains(text, "\nshale_http_displaced_connections_total 1\n") {

@@ -119,7 +119,6 @@ func listen(c config.Config, d doorkeepers, registry *prometheus.Registry, log *
 		WriteTimeout:   c.Query.Timeout + time.Minute,
 		IdleTimeout:    5 * time.Minute,
 		MaxHeaderBytes: conns.MaxHeaderBytes,
-		ErrorLog:       slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 	}
 	h.Serve(h.server)
 	s := &servers{http: h, doorkeepers: d, failed: make(chan error, 2)}

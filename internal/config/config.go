@@ -71,7 +71,7 @@ type Config struct {
 	Groups   groups.Limits `embed:""`
 	LogLines logs.Limits   `embed:""`
 
-	Connections int `name:"limits.connections" type:"count" default:"1024" placeholder:"N" min:"1" help:"Most open connections of each listener. A further HTTP connection takes the place of the one that has been idle longest, or waits. A further Graphite connection takes the place of one of the host with the most, or is closed."`
+	Connections int `name:"limits.connections" type:"count" default:"1024" placeholder:"N" min:"1" help:"Most open connections of each listener. A further HTTP connection takes the place of one that waits for a request, or waits. A further Graphite connection takes the place of one of the host with the most, or is closed."`
 
 	Query        api.Limits       `embed:""`
 	QueryBytes   Share            `name:"query.max-bytes" tenant:"own" default:"25%" placeholder:"SIZE" help:"Most memory of one query: a size, or a share of the memory budget."`

@@ -5,9 +5,11 @@ import (
 	"crypto/tls"
 	"errors"
 	"io"
+	"log"
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -32,9 +34,12 @@ type Connections struct {
 	log *slog.Logger
 	// displaced counts those that were closed for others.
 	displaced prometheus.Counter
+	// headerTimeout is how long the header of a request may take; 0: there is no limit.
+	headerTimeout time.Duration
 
-	mu   sync.Mutex
-	open map[*connection]struct{}
+	mu    sync.Mutex
+	open  map[*connection]struct{}
+	hosts map[netip.Addr]*host // those of open
 }
 
 // connection notes since when it waits for its client, as Unix nanoseconds; 0: it does not.
@@ -42,8 +47,15 @@ type connection struct {
 	net.Conn
 	request             atomic.Pointer[http.Request] // nil: none is being served
 	header, body, write atomic.Int64
-	// idle is since when nothing of a request has come, as Unix nanoseconds; 0: some has.
-	idle atomic.Int64
+	// waits is since when it waits for a request of which nothing has come. If a part of the header has come,
+	// or of a TLS handshake, it is since when, and negative.
+	waits atomic.Int64
+	// kept means that it waits for a further request.
+	kept          bool
+	headerTimeout time.Duration // of a further request
+	// gaveWay means that it was closed for another one.
+	gaveWay atomic.Bool
+	host    *host // guarded by the mutex of Connections; nil: it is not counted
 }
 
 type connectionKey struct{}
@@ -57,38 +69,20 @@ func connectionBelow(conn net.Conn) *connection {
 }
 
 // Watch returns a listener whose connections are watched. It has a bounded number of them. A further one
-// takes the place of the one that has been idle longest, or waits.
+// takes the place of one that waits for a request, or waits itself.
 func Watch(l net.Listener, most int, reg prometheus.Registerer, log *slog.Logger) *Connections {
-	c := &Connections{log: log, open: make(map[*connection]struct{})}
-	c.Listener = limit(l, most, c.displaceIdle)
+	c := &Connections{log: log, open: make(map[*connection]struct{}), hosts: make(map[netip.Addr]*host)}
+	c.Listener = limit(l, most, c.displace)
 	c.displaced = promauto.With(reg).NewCounter(prometheus.CounterOpts{
-		Name: "shale_http_displaced_connections_total", Help: "Idle HTTP connections that were closed for others, because limits.connections were open.",
+		Name: "shale_http_displaced_connections_total", Help: "HTTP connections without a whole request that were closed for others, because limits.connections were open.",
 	})
 	return c
 }
 
-// idleLeast is how long a connection must have been idle before it is closed for another one: after a shorter
-// time, its next request may well be on its way.
-const idleLeast = time.Second
-
-// displaceIdle closes the connection that has been idle longest.
-func (c *Connections) displaceIdle() {
-	var idlest *connection
-	since := time.Now().Add(-idleLeast).UnixNano()
-	c.each(func(conn *connection) {
-		if idle := conn.idle.Load(); idle != 0 && idle < since {
-			idlest, since = conn, idle
-		}
-	})
-	if idlest == nil || !idlest.idle.CompareAndSwap(since, 0) { // a request has come
-		return
-	}
-	c.displaced.Inc()
-	_ = idlest.Close()
-}
-
-// Serve makes a server tell the state of its connections.
+// Serve makes a server tell the state of its connections, and log through the one of these.
 func (c *Connections) Serve(s *http.Server) {
+	c.headerTimeout = s.ReadHeaderTimeout
+	s.ErrorLog = log.New(&serverLog{log: c.log}, "", 0)
 	s.ConnContext = func(ctx context.Context, conn net.Conn) context.Context {
 		return context.WithValue(ctx, connectionKey{}, conn)
 	}
@@ -97,11 +91,12 @@ func (c *Connections) Serve(s *http.Server) {
 	s.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		conn := connectionBelow(r.Context().Value(connectionKey{}).(net.Conn))
 		conn.header.Store(0)
-		conn.idle.Store(0) // a request may have come together with the one before
+		conn.waits.Store(0)
 		conn.request.Store(r)
 		if r.Body != http.NoBody {
 			// The server's own request keeps its body. With another one the server would not know how much is
-			// left: it would wait for the rest of a refused body before it responds, and reset the connection.
+			// left: it would wait for the rest of a refused body before it responds, and reset the
+			// connection.
 			r = r.WithContext(r.Context())
 			r.Body = &watchedBody{r.Body, conn}
 		}
@@ -115,7 +110,7 @@ func (c *Connections) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &connection{Conn: conn}, nil
+	return &connection{Conn: conn, headerTimeout: c.headerTimeout}, nil
 }
 
 func (c *Connections) changed(conn *connection, state http.ConnState) {
@@ -124,36 +119,51 @@ func (c *Connections) changed(conn *connection, state http.ConnState) {
 	case http.StateNew:
 		now := time.Now().UnixNano()
 		conn.header.Store(now)
-		conn.idle.Store(now)
-		c.mu.Lock()
-		c.open[conn] = struct{}{}
-		c.mu.Unlock()
+		conn.waits.Store(now)
+		c.enter(conn)
 	case http.StateIdle: // not before: the end of a response is written after its handler has returned
 		conn.request.Store(nil)
-		conn.idle.Store(time.Now().UnixNano())
-	case http.StateActive:
+		conn.kept = true
+		conn.waits.Store(time.Now().UnixNano())
+	case http.StateActive: // the whole header has come, or the response is an error
+		conn.waits.Store(0)
 		conn.header.Store(time.Now().UnixNano())
 	case http.StateClosed, http.StateHijacked:
 		c.mu.Lock()
 		delete(c.open, conn)
+		c.uncount(conn)
 		c.mu.Unlock()
 	}
 }
 
-// Read notes that a request has begun: the server says so only when it has read the whole header.
+// Read notes that the header of a request has begun to come. The server tells only when it has come. Until
+// there are four bytes of a further request, the server allows it the time of an idle connection: Read allows
+// it no more than any other header.
 func (c *connection) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
-	if n > 0 {
-		c.idle.Store(0)
+	if since := c.waits.Load(); n > 0 && since > 0 {
+		now := time.Now()
+		if c.waits.CompareAndSwap(since, -now.UnixNano()) && c.kept && c.headerTimeout > 0 {
+			_ = c.SetReadDeadline(now.Add(c.headerTimeout))
+		}
 	}
-	return n, err
+	return n, c.reason("read", err)
 }
 
 // Write notes that the client must read.
 func (c *connection) Write(p []byte) (int, error) {
 	c.write.Store(time.Now().UnixNano())
 	defer c.write.Store(0)
-	return c.Conn.Write(p)
+	n, err := c.Conn.Write(p)
+	return n, c.reason("write", err)
+}
+
+// reason returns the error of an operation, or that the connection gave way, which the log leaves out.
+func (c *connection) reason(op string, err error) error {
+	if err != nil && c.gaveWay.Load() {
+		return &net.OpError{Op: op, Net: "tcp", Err: errGaveWay}
+	}
+	return err
 }
 
 // watchedBody notes that the client must send.

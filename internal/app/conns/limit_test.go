@@ -1,16 +1,8 @@
 package conns
 
 import (
-	"io"
-	"log/slog"
 	"net"
-	"net/http"
-	"strings"
 	"testing"
-	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/testutil"
 )
 
 func must(t *testing.T, err error) {
@@ -66,72 +58,4 @@ func TestLimit(t *testing.T) {
 	}
 	_ = l.Close()
 	must(t, second.Close())
-}
-
-// TestDisplaceIdle: only a connection of which nothing of a request has come gives way.
-func TestDisplaceIdle(t *testing.T) {
-	c := Watch(listen(t), 10, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
-	entered, leave := make(chan struct{}), make(chan struct{})
-	s := &http.Server{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
-		entered <- struct{}{}
-		<-leave
-	})}
-	c.Serve(s)
-	go func() { _ = s.Serve(c) }()
-	defer s.Close()
-	dial := func(sends string) net.Conn {
-		conn, err := net.Dial("tcp", c.Listener.Addr().String())
-		must(t, err)
-		must(t, conn.SetDeadline(time.Now().Add(30*time.Second)))
-		_, err = io.WriteString(conn, sends)
-		must(t, err)
-		return conn
-	}
-	// idle ages all connections, and returns how many are idle.
-	idle := func() (n int) {
-		c.each(func(conn *connection) {
-			if since := conn.idle.Load(); since != 0 && conn.idle.CompareAndSwap(since, since-int64(idleLeast)) {
-				n++
-			}
-		})
-		return n
-	}
-	open := func() (n int) { c.each(func(*connection) { n++ }); return n }
-	await := func(what string, until func() bool) {
-		t.Helper()
-		for end := time.Now().Add(30 * time.Second); !until(); time.Sleep(time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatal(what)
-			}
-		}
-	}
-	silent := dial("")
-	defer silent.Close()
-	running := dial(strings.Repeat("GET / HTTP/1.1\r\nHost: x\r\n\r\n", 2)) // the second is read with the first
-	defer running.Close()
-	<-entered
-	begun := dial("GET / HT")
-	defer begun.Close()
-	await("one of three is idle", func() bool { return open() == 3 && idle() == 1 })
-	c.displaceIdle()
-	if _, err := silent.Read(make([]byte, 1)); err != io.EOF {
-		t.Errorf("the idle connection: %v", err)
-	}
-	await("two are left", func() bool { return open() == 2 })
-	c.displaceIdle()
-	if n := testutil.ToFloat64(c.displaced); n != 1 || idle() != 0 {
-		t.Errorf("%v gave way, and %d are idle", n, idle())
-	}
-	leave <- struct{}{}
-	<-entered
-	if n := idle(); n != 0 {
-		t.Errorf("%d are idle during the second request", n)
-	}
-	leave <- struct{}{}
-	await("the other is idle after its requests", func() bool { return idle() == 1 })
-	c.displaceIdle()
-	if n := testutil.ToFloat64(c.displaced); n != 2 {
-		t.Errorf("%v gave way", n)
-	}
-	close(leave)
 }
