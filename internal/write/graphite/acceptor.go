@@ -19,16 +19,21 @@ import (
 type acceptor struct {
 	l     *Listener
 	ln    net.Listener
-	serve func(net.Conn)
-	// conns has the open connections. The mutex of l guards it.
-	conns *hosts
+	serve func(*sender)
+
+	// The mutex of l guards the following.
+	// conns has the open connections, also those that gave way and are still ending.
+	conns map[net.Conn]*peer
+	// known are the connections of clients that are known, and strangers those that have yet to identify
+	// themselves by TLS. Those that gave way are in neither.
+	known, strangers *hosts
 }
 
 // proxyTimeout bounds how long the header of a proxy may take to arrive. Proxies send it at once.
 const proxyTimeout = 10 * time.Second
 
 // newAcceptor accepts from a socket; secure is nil for one without TLS.
-func (l *Listener) newAcceptor(ln net.Listener, secure *tls.Config, serve func(net.Conn)) *acceptor {
+func (l *Listener) newAcceptor(ln net.Listener, secure *tls.Config, serve func(*sender)) *acceptor {
 	ln = &peers{ln}
 	if l.o.ProxyProtocol {
 		ln = &proxyproto.Listener{Listener: ln, ReadHeaderTimeout: proxyTimeout}
@@ -36,7 +41,7 @@ func (l *Listener) newAcceptor(ln net.Listener, secure *tls.Config, serve func(n
 	if secure != nil {
 		ln = tls.NewListener(ln, secure)
 	}
-	return &acceptor{l: l, ln: ln, serve: serve, conns: newHosts()}
+	return &acceptor{l: l, ln: ln, serve: serve, conns: map[net.Conn]*peer{}, known: newHosts(), strangers: newHosts()}
 }
 
 // peers accepts connections that note since when they are read.
@@ -56,7 +61,17 @@ type peer struct {
 	net.Conn
 	// waits is since when the server waits for something to come, as Unix nanoseconds; 0: it does not.
 	waits atomic.Int64
+	// queue has the rows that are not durable; nil before there can be any.
+	queue atomic.Pointer[queue]
+	// in is where the connection is counted, and nil after it gave way; from is where it was counted before
+	// that. The mutex of the listener guards them.
+	in, from *hosts
+	// gaveWay means that it gave way to another one: nothing more is read.
+	gaveWay atomic.Bool
 }
+
+// host returns the other end.
+func (p *peer) host() netip.Addr { return hostOf(p.RemoteAddr()) }
 
 func (p *peer) Read(b []byte) (int, error) {
 	p.waits.Store(time.Now().UnixNano())
@@ -64,10 +79,35 @@ func (p *peer) Read(b []byte) (int, error) {
 	return p.Conn.Read(b)
 }
 
-// host returns the address without the port.
-func (p *peer) host() netip.Addr {
-	at, _ := p.RemoteAddr().(*net.TCPAddr)
-	return at.AddrPort().Addr().Unmap()
+// SetReadDeadline sets the deadline of reading, unless reading has ended.
+func (p *peer) SetReadDeadline(t time.Time) error {
+	err := p.Conn.SetReadDeadline(t)
+	// giveWay stores gaveWay before it sets its own deadline, so whichever of the two runs last sets the
+	// right one.
+	if p.gaveWay.Load() {
+		err = p.Conn.SetReadDeadline(longAgo)
+	}
+	return err
+}
+
+// SetDeadline sets both deadlines.
+func (p *peer) SetDeadline(t time.Time) error {
+	return errors.Join(p.SetReadDeadline(t), p.SetWriteDeadline(t))
+}
+
+var longAgo = time.Unix(1, 0)
+
+// giveWay ends the reading of the connection, which then takes its usual end: its rows become durable, and
+// then it is closed.
+func (p *peer) giveWay() {
+	p.gaveWay.Store(true)
+	_ = p.Conn.SetReadDeadline(longAgo)
+}
+
+// durable reports whether all rows of the connection are.
+func (p *peer) durable() bool {
+	q := p.queue.Load()
+	return q == nil || q.empty()
 }
 
 // peerOf returns the peer below TLS and the protocol of a proxy.
@@ -140,50 +180,97 @@ func (a *acceptor) accept() {
 
 // admit serves a connection, or closes it if too many are open.
 func (a *acceptor) admit(nc net.Conn) {
-	l := a.l
+	l, p := a.l, peerOf(nc)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.closed || a.conns.open >= l.o.MaxConnections && !a.displace(peerOf(nc).host()) {
-		l.metrics.refused.Inc()
-		l.log.failure("connection refused: too many are open", "peer", direct(nc), "limit", l.o.MaxConnections)
+	if l.closed || !a.enter(nc, p) {
+		a.refuse(p)
 		nc.Close()
 		return
 	}
-	a.conns.add(nc)
+	a.conns[nc] = p
 	l.metrics.accepted.Inc()
 	l.metrics.connections.Inc()
 	l.work.Go(func() {
-		a.serve(nc)
+		if from := l.identify(nc); from != nil && a.know(p) {
+			a.serve(from)
+		}
 		nc.Close()
-		l.mu.Lock()
-		a.conns.remove(nc)
-		l.mu.Unlock()
+		a.leave(nc, p)
 		l.metrics.connections.Dec()
 	})
 }
 
-// displace closes a connection for one of a host, and reports whether it has: one of the host with the most
-// connections, if that has more than the other one will have. Of these it is the one that has been silent
-// longest. One that is not being read stays: it has lines that were not taken, or its end is about to confirm
-// those that were. The caller holds the mutex.
-func (a *acceptor) displace(by netip.Addr) bool {
-	most := a.conns.most()
-	if most == nil || len(most.conns) <= a.conns.of(by)+1 {
+// spare bounds the connections beyond the limit: those that are ending after they gave way, and, with TLS,
+// those of clients that are not known yet.
+func (a *acceptor) spare() int { return 4 + a.l.o.MaxConnections/16 }
+
+// enter counts a new connection, and reports whether there is room for it. With TLS its client is not known
+// yet, so only another one that is not known either gives way to it. The caller holds the mutex.
+func (a *acceptor) enter(nc net.Conn, p *peer) bool {
+	to, room := a.known, a.known.open < a.l.o.MaxConnections
+	if _, secure := nc.(*tls.Conn); secure {
+		to, room = a.strangers, a.known.open+a.strangers.open < a.l.o.MaxConnections+a.spare()
+	}
+	if !room && !a.displace(to, p.host()) {
 		return false
 	}
-	var silent net.Conn
-	least := time.Now().UnixNano()
-	for nc, p := range most.conns {
-		if since := p.waits.Load(); since != 0 && since < least {
-			silent, least = nc, since
-		}
+	to.add(p)
+	return true
+}
+
+// know counts a connection among those of known clients, and reports whether there is room for it.
+func (a *acceptor) know(p *peer) bool {
+	a.l.mu.Lock()
+	defer a.l.mu.Unlock()
+	switch p.in {
+	case a.known: // without TLS
+		return true
+	case nil: // it gave way during the handshake
+		return false
 	}
-	if silent == nil {
+	if a.known.open >= a.l.o.MaxConnections && !a.displace(a.known, p.host()) {
+		a.refuse(p)
+		return false
+	}
+	a.strangers.remove(p)
+	a.known.add(p)
+	return true
+}
+
+// leave ends the count of a connection.
+func (a *acceptor) leave(nc net.Conn, p *peer) {
+	a.l.mu.Lock()
+	defer a.l.mu.Unlock()
+	delete(a.conns, nc)
+	if p.in != nil {
+		p.in.remove(p)
+	} else {
+		p.from.ending--
+	}
+}
+
+// refuse counts and logs a connection that must be closed.
+func (a *acceptor) refuse(p *peer) {
+	a.l.metrics.refused.Inc()
+	a.l.log.failure("connection refused: too many are open", "peer", p.RemoteAddr().String(), "limit", a.l.o.MaxConnections)
+}
+
+// displace ends a connection of some for one of a host, and reports whether it has. Until its rows are
+// durable it keeps a part of the spare room. The caller holds the mutex.
+func (a *acceptor) displace(from *hosts, by netip.Addr) bool {
+	if from.ending >= a.spare() {
+		return false
+	}
+	p := from.choose(by)
+	if p == nil {
 		return false
 	}
 	a.l.metrics.displaced.Inc()
-	a.l.log.failure("connection closed for one of another host: too many are open", "peer", direct(silent), "limit", a.l.o.MaxConnections)
-	a.conns.remove(silent)
-	_ = peerOf(silent).Close()
+	a.l.log.failure("connection closed for one of another host: too many are open", "peer", p.RemoteAddr().String(), "limit", a.l.o.MaxConnections)
+	from.remove(p)
+	p.from = from
+	from.ending++
+	p.giveWay()
 	return true
 }

@@ -51,15 +51,13 @@ type conn struct {
 }
 
 // serveLines serves a plaintext connection until it ends, and returns when its rows are durable.
-func (l *Listener) serveLines(nc net.Conn) {
-	from := l.identify(nc)
-	if from == nil {
-		return
-	}
+func (l *Listener) serveLines(from *sender) {
+	nc := from.nc
 	c := &conn{
 		l: l, nc: nc, from: from, parser: l.newParser(nc.RemoteAddr().String(), from.tenant),
 		queue: newQueue(l, from.tenant, l.metrics.tcp, 0, tcpLinger), buf: make([]byte, minBuffer),
 	}
+	peerOf(nc).queue.Store(c.queue)
 	l.metrics.buffers.Add(minBuffer)
 	done := make(chan struct{})
 	go func() {

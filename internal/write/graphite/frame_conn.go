@@ -66,11 +66,8 @@ type frameConn struct {
 }
 
 // serveFrames serves a connection until it ends, and returns when its rows are durable.
-func (l *Listener) serveFrames(f *frames, nc net.Conn) {
-	from := l.identify(nc)
-	if from == nil {
-		return
-	}
+func (l *Listener) serveFrames(f *frames, from *sender) {
+	nc := from.nc
 	c := &frameConn{
 		frames: f, l: l, nc: nc, from: from, peer: nc.RemoteAddr().String(),
 		queue: newQueue(l, from.tenant, f.transport, 0, 0), reserved: reservation{l: l, tenant: from.tenant},
@@ -78,6 +75,7 @@ func (l *Listener) serveFrames(f *frames, nc net.Conn) {
 	c.parser = l.newParser("", from.tenant)
 	c.parser.reportBad = func(item []byte, why string) { l.log.badPoint(c.what, c.peer, item, why) }
 	c.r = bufio.NewReaderSize(c, minBuffer)
+	peerOf(nc).queue.Store(c.queue)
 	l.metrics.buffers.Add(minBuffer)
 	done := make(chan struct{})
 	go func() {
@@ -193,7 +191,7 @@ func (c *frameConn) lossReason(err error) string {
 	switch {
 	case errors.Is(err, model.ErrClosed) || errors.Is(err, os.ErrDeadlineExceeded) && c.l.stopBy.Load() != 0:
 		return stopped
-	case errors.Is(err, os.ErrDeadlineExceeded):
+	case errors.Is(err, os.ErrDeadlineExceeded) && !peerOf(c.nc).gaveWay.Load():
 		return tooSlow
 	}
 	return cutOff

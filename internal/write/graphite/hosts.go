@@ -4,47 +4,62 @@ import (
 	"container/heap"
 	"net"
 	"net/netip"
+	"time"
 )
 
-// hosts are the open connections, by the hosts at their other ends. Each change takes about the same time
+// hosts are open connections, by the hosts at their other ends. Each change takes about the same time
 // however many there are: whoever opens connections must not make those of others wait. It is used by one
 // goroutine at a time.
 type hosts struct {
-	open int // connections
-	by   map[netip.Addr]*host
-	heap hostHeap
+	open   int // connections
+	ending int // those that gave way and have not ended; they are not among the open ones
+	by     map[netip.Addr]*host
+	heap   hostHeap
 }
 
 // host is one with open connections.
 type host struct {
 	addr  netip.Addr
-	conns map[net.Conn]*peer
+	conns map[*peer]struct{}
 	place int // in the heap
 }
 
 func newHosts() *hosts { return &hosts{by: map[netip.Addr]*host{}} }
 
-func (h *hosts) add(nc net.Conn) {
-	p := peerOf(nc)
+// hostOf returns the address without the port. A machine may have all addresses of an IPv6 network of 64
+// bits, so these are one host.
+func hostOf(at net.Addr) netip.Addr {
+	tcp, _ := at.(*net.TCPAddr)
+	addr := tcp.AddrPort().Addr().Unmap()
+	if addr.Is6() {
+		network, _ := addr.Prefix(64)
+		return network.Addr()
+	}
+	return addr
+}
+
+func (h *hosts) add(p *peer) {
 	at := p.host()
 	of := h.by[at]
 	if of == nil {
-		of = &host{addr: at, conns: map[net.Conn]*peer{}}
+		of = &host{addr: at, conns: map[*peer]struct{}{}}
 		h.by[at] = of
 		heap.Push(&h.heap, of)
 	}
-	of.conns[nc] = p
+	of.conns[p] = struct{}{}
 	h.open++
 	heap.Fix(&h.heap, of.place)
+	p.in = h
 }
 
 // remove removes a connection, unless that was done.
-func (h *hosts) remove(nc net.Conn) {
-	of := h.by[peerOf(nc).host()]
-	if of == nil || of.conns[nc] == nil {
+func (h *hosts) remove(p *peer) {
+	if p.in != h {
 		return
 	}
-	delete(of.conns, nc)
+	p.in = nil
+	of := h.by[p.host()]
+	delete(of.conns, p)
 	h.open--
 	if len(of.conns) > 0 {
 		heap.Fix(&h.heap, of.place)
@@ -70,13 +85,26 @@ func (h *hosts) most() *host {
 	return h.heap[0]
 }
 
-// all calls f with each connection.
-func (h *hosts) all(f func(net.Conn, *peer)) {
-	for _, of := range h.by {
-		for nc, p := range of.conns {
-			f(nc, p)
+// choose returns the connection that gives way to one of a host: one of the host with the most, if that has
+// more than the other one will have; nil: none does. Of its connections it is the one that has been silent
+// longest, and one whose rows are all durable if there is any. One that is not being read stays: it has lines
+// that were not taken, or its end is about to confirm those that were.
+func (h *hosts) choose(by netip.Addr) (chosen *peer) {
+	most := h.most()
+	if most == nil || len(most.conns) <= h.of(by)+1 {
+		return nil
+	}
+	least, durable := time.Now().UnixNano(), false
+	for p := range most.conns {
+		since := p.waits.Load()
+		if since == 0 || since > least && durable {
+			continue
+		}
+		if done := p.durable(); done && !durable || done == durable && since < least {
+			chosen, least, durable = p, since, done
 		}
 	}
+	return chosen
 }
 
 // hostHeap has the host with the most connections first.

@@ -22,7 +22,7 @@ func hostNumber(n int) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, byte(n
 // TestHosts: the host with the most connections is the right one, whatever comes and goes.
 func TestHosts(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
-	h, open := newHosts(), map[net.Conn]int{}
+	h, open := newHosts(), map[*peer]int{}
 	for range 20_000 {
 		if n := r.IntN(20); r.IntN(2) == 0 {
 			nc := &peer{Conn: &connFrom{host: hostNumber(n)}}
@@ -59,13 +59,13 @@ func TestHosts(t *testing.T) {
 // TestRefusingIsCheap: what refuses a connection looks at none of those that are open, however many there
 // are.
 func TestRefusingIsCheap(t *testing.T) {
-	a := &acceptor{conns: newHosts()}
+	h := newHosts()
 	for n := range 10_000 {
-		a.conns.add(&peer{Conn: &connFrom{host: hostNumber(n)}})
+		h.add(&peer{Conn: &connFrom{host: hostNumber(n)}})
 	}
 	by := hostNumber(0)
 	if n := testing.AllocsPerRun(100, func() {
-		if a.displace(by) {
+		if h.choose(by) != nil {
 			t.Error("one of as many is closed")
 		}
 	}); n > 0 {

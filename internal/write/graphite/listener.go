@@ -72,13 +72,13 @@ func New(o Options) (*Listener, error) {
 		l.text = l.newAcceptor(tcp, nil, l.serveLines)
 		l.udp, l.drops.socket = udp, udp
 	}
-	pickles := func(nc net.Conn) { l.serveFrames(&l.metrics.pickle, nc) }
-	protobufs := func(nc net.Conn) { l.serveFrames(&l.metrics.protobuf, nc) }
+	pickles := func(from *sender) { l.serveFrames(&l.metrics.pickle, from) }
+	protobufs := func(from *sender) { l.serveFrames(&l.metrics.protobuf, from) }
 	for _, f := range []struct {
 		address string
 		secure  *tls.Config
 		to      **acceptor
-		serve   func(net.Conn)
+		serve   func(*sender)
 	}{
 		{o.PickleListen, nil, &l.pickle, pickles},
 		{o.ProtobufListen, nil, &l.protobuf, protobufs},
@@ -172,7 +172,9 @@ func (l *Listener) close() error {
 	by := time.Now().Add(drainReads)
 	l.stopBy.Store(by.UnixNano())
 	for _, a := range l.acceptors() {
-		a.conns.all(func(nc net.Conn, _ *peer) { _ = nc.SetReadDeadline(by) })
+		for nc := range a.conns {
+			_ = nc.SetReadDeadline(by)
+		}
 	}
 	if l.udp != nil {
 		_ = l.udp.SetReadDeadline(by)

@@ -10,7 +10,6 @@ import (
 	"math"
 	"net"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -371,80 +370,6 @@ func TestRetryKeepsLabels(t *testing.T) {
 	}
 	b.want(t, b.metrics.tcp.received, 2)
 	b.wantDiscarded(t, map[string]float64{"label_value_too_long": 1, "too_far_in_future": 1})
-}
-
-func TestConnectionLimit(t *testing.T) {
-	b := start(t, newStore(), Options{MaxConnections: 2}, limits())
-	first, second := b.dial(t, "tcp"), b.dial(t, "tcp")
-	b.want(t, b.metrics.connections, 2)
-	third := b.dial(t, "tcp")
-	if n, err := third.Read(make([]byte, 1)); n != 0 || err == nil {
-		t.Fatalf("%d, %v", n, err)
-	}
-	b.want(t, b.metrics.refused, 1)
-	first.Close()
-	b.want(t, b.metrics.connections, 1)
-	fourth := b.dial(t, "tcp")
-	say(t, fourth, "a 1 1700000000\n")
-	say(t, second, "a 1 1700000000\n")
-	b.s.wait(t, 2)
-}
-
-// TestFairConnections: a host that holds all connections does not keep others out. Of its connections the one
-// that has been silent longest gives way, as long as it has more than the other host. None gives way while
-// its lines are being taken.
-func TestFairConnections(t *testing.T) {
-	b := start(t, newStore(), Options{MaxConnections: 3}, limits())
-	first, silent, third := b.dial(t, "tcp"), b.dial(t, "tcp"), b.dial(t, "tcp")
-	b.want(t, b.metrics.connections, 3)
-	peers := func() (all []*peer) {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.text.conns.all(func(_ net.Conn, p *peer) { all = append(all, p) })
-		return all
-	}
-	allRead := func() bool {
-		return !slices.ContainsFunc(peers(), func(p *peer) bool { return p.waits.Load() == 0 })
-	}
-	eventually(t, allRead, b.log.String)
-	say(t, first, "a 1 1700000000\n")
-	say(t, third, "b 1 1700000000\n")
-	b.s.wait(t, 2)
-	eventually(t, allRead, b.log.String)
-	dial := func() net.Conn {
-		d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
-		nc, err := d.Dial("tcp", b.Addr().String())
-		if err != nil {
-			t.Skip("no second address of this host: ", err) // only Linux has all of 127.0.0.0/8
-		}
-		t.Cleanup(func() { nc.Close() })
-		return nc
-	}
-	ended := func(nc net.Conn) {
-		t.Helper()
-		if n, err := nc.Read(make([]byte, 1)); n != 0 || err == nil {
-			t.Errorf("%d, %v", n, err)
-		}
-	}
-	since := map[*peer]int64{}
-	for _, p := range peers() { // as if their lines were waiting for the disk
-		since[p] = p.waits.Swap(0)
-	}
-	ended(dial())
-	for p, at := range since {
-		p.waits.Store(at)
-	}
-	other := dial()
-	ended(silent)
-	b.want(t, b.metrics.connections, 3)
-	ended(dial()) // two and one: it would only turn around
-	ended(b.dial(t, "tcp"))
-	b.want(t, b.metrics.refused, 3)
-	b.want(t, b.metrics.displaced, 1)
-	for i, nc := range []net.Conn{first, third, other} {
-		say(t, nc, fmt.Sprintf("c%d 1 1700000000\n", i))
-	}
-	b.s.wait(t, 5)
 }
 
 func TestIdleConnectionsAreClosed(t *testing.T) {

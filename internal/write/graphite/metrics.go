@@ -60,8 +60,8 @@ func newMetrics(reg prometheus.Registerer, drops func() float64) *metrics {
 		buffers:          f.NewGauge(prometheus.GaugeOpts{Name: "shale_graphite_buffer_bytes", Help: "Bytes held by the read buffers of Graphite connections."}),
 		pickleBytes:      f.NewGauge(prometheus.GaugeOpts{Name: "shale_graphite_pickle_bytes", Help: "Bytes reserved for Graphite pickles and protobuf messages that are being received or decoded."}),
 		accepted:         f.NewCounter(prometheus.CounterOpts{Name: "shale_graphite_connections_accepted_total", Help: "Graphite connections accepted and kept."}),
-		refused:          f.NewCounter(prometheus.CounterOpts{Name: "shale_graphite_connections_refused_total", Help: "Graphite connections closed at once because too many were open."}),
-		displaced:        f.NewCounter(prometheus.CounterOpts{Name: "shale_graphite_connections_displaced_total", Help: "Graphite connections of the host with the most of them that were closed for one of another host, because limits.connections were open."}),
+		refused:          f.NewCounter(prometheus.CounterOpts{Name: "shale_graphite_connections_refused_total", Help: "Graphite connections closed at once, or after their TLS handshake, because too many were open."}),
+		displaced:        f.NewCounter(prometheus.CounterOpts{Name: "shale_graphite_connections_displaced_total", Help: "Graphite connections of the host with the most of them that gave way to one of another host, because limits.connections were open."}),
 		unidentified:     f.NewCounter(prometheus.CounterOpts{Name: "shale_graphite_connections_unidentified_total", Help: "Graphite connections over TLS that were closed because the handshake failed or the client may not write."}),
 		droppedDatagrams: f.NewCounter(prometheus.CounterOpts{Name: "shale_graphite_dropped_datagrams_total", Help: "Graphite datagrams dropped in whole or in part because there was no memory for their points."}),
 	}

@@ -54,8 +54,9 @@ type Options struct {
 	Sink          Sink
 	// Rules apply to all points; nil: there are none.
 	Rules Rules
-	// MaxConnections bounds the open TCP connections of each protocol;
-	// 1024 by default. Further connections are closed as soon as they are accepted.
+	// MaxConnections bounds the open TCP connections of each address; 1024 by default. A further one takes the
+	// place of one of the host with the most, or is closed as soon as it is accepted. Over TLS that is after the
+	// handshake, and a sixteenth more, and four, may be in theirs.
 	MaxConnections int
 	// MaxLineBytes is the length of the longest line without its newline; 16 KiB by default, as in
 	// carbon. Longer lines are counted as bad.

@@ -69,13 +69,17 @@ func (g *queue) add(ctx context.Context, f feeder, grant *write.Grant) bool {
 	}
 }
 
+// empty reports whether all rows are durable or lost.
+func (g *queue) empty() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.open == nil && len(g.full) == 0 && !g.pushing
+}
+
 // drain waits until all rows are durable or lost, or ctx ends.
 func (g *queue) drain(ctx context.Context) {
 	for {
-		g.mu.Lock()
-		empty := g.open == nil && len(g.full) == 0 && !g.pushing
-		g.mu.Unlock()
-		if empty {
+		if g.empty() {
 			return
 		}
 		select {

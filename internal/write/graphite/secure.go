@@ -23,7 +23,7 @@ type Doors struct {
 }
 
 // handshakeTimeout bounds how long a handshake may take, with the header of a proxy before it. Meanwhile the
-// connection counts as open.
+// connection counts as one of a stranger.
 const handshakeTimeout = 10 * time.Second
 
 // sender is the client of a connection.
@@ -45,6 +45,9 @@ func (l *Listener) identify(nc net.Conn) *sender {
 	ctx, cancel := context.WithTimeout(l.ctx, handshakeTimeout)
 	defer cancel()
 	if err := secure.HandshakeContext(ctx); err != nil {
+		if peerOf(nc).gaveWay.Load() {
+			return nil // this has been counted and logged
+		}
 		l.metrics.unidentified.Inc()
 		l.log.failure("TLS handshake failed", "peer", direct(nc), "error", err)
 		return nil
