@@ -40,12 +40,16 @@ func (w *Watch) Unproven(ctx context.Context, a Account, r model.TimeRange) mode
 	if w.Prove == nil {
 		return r
 	}
-	if _, ok := w.Check(ctx, []Account{a}, r); !ok {
-		return r
-	}
+	_, ok := w.Check(ctx, []Account{a}, r)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.unprovenLocked(a, r)
+	if ok {
+		return w.unprovenLocked(a, r)
+	}
+	if l := w.accounts[a]; l != nil { // the count that may be running goes on with a search
+		l.toProve = l.toProve.joined(r)
+	}
+	return r
 }
 
 func (w *Watch) unprovenLocked(a Account, r model.TimeRange) model.TimeRange {
@@ -55,9 +59,6 @@ func (w *Watch) unprovenLocked(a Account, r model.TimeRange) model.TimeRange {
 		return r
 	}
 	for at, c := range l.within(r) {
-		if at >= l.settled {
-			break
-		}
 		if l.lacksProof(at) {
 			missing = missing.with(at)
 		}
@@ -65,7 +66,7 @@ func (w *Watch) unprovenLocked(a Account, r model.TimeRange) model.TimeRange {
 			hull = hull.with(at)
 		}
 	}
-	if from := max(first, l.settled); from <= last {
+	if from := max(first, l.to); from <= last {
 		hull = hull.with(from).with(last)
 	}
 	if missing.from < missing.to {
@@ -94,6 +95,28 @@ func (w windows) with(at int64) windows {
 		w.from = at
 	}
 	return windows{w.from, at + 1}
+}
+
+// joined returns the windows from the first to the last one of these and of a range.
+func (w windows) joined(r model.TimeRange) windows {
+	first, last := windowsOf(r)
+	if w.from >= w.to {
+		return windows{first, last + 1}
+	}
+	return windows{min(w.from, first), max(w.to, last+1)}
+}
+
+// proveCountedLocked looks for copies in what could not be told when a query asked, since it was not counted.
+func (w *Watch) proveCountedLocked(a Account, l *Ledger) {
+	missing := windows{}
+	for at := max(l.toProve.from, l.from); at < min(l.toProve.to, l.to); at++ {
+		if l.lacksProof(at) {
+			missing = missing.with(at)
+		}
+	}
+	if l.toProve = (windows{}); missing.from < missing.to {
+		w.proveLocked(a, l, missing)
+	}
 }
 
 // mayHaveCopies reports whether lines of a window may be there twice.
@@ -155,7 +178,7 @@ func (w *Watch) proveNewest(a Account, l *Ledger, of *windows) bool {
 // newest returns the newest of some windows that lack a proof and follow each other: one, or as many as have
 // the lines of one search.
 func (l *Ledger) newest(of windows) windows {
-	from, at := max(of.from, l.from), min(of.to, l.settled)
+	from, at := max(of.from, l.from), min(of.to, l.to)
 	for at > from && !l.lacksProof(at-1) {
 		at--
 	}

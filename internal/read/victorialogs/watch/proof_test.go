@@ -49,8 +49,7 @@ func TestProof(t *testing.T) {
 			}
 			time.Sleep(11 * time.Second)
 		}
-		look("0-10") // nothing was counted
-		look("0-10") // copies were not looked for yet
+		look("0-10") // nothing was counted; copies are looked for at once
 		look("none")
 		times[first+3], times[first+6] = 1, 2 // as many lines
 		look("none")
@@ -76,7 +75,7 @@ func TestProof(t *testing.T) {
 		}
 		look("3-4")
 		// Twice each: a sum that is new is a change, too.
-		if got := strings.Join(proved, " "); got != "0+10 6+1 3+1 6+1 3+1 6+1 6+1 6+1 6+1" {
+		if got := strings.Join(proved, " "); got != "0+10 6+1 3+1 6+1 6+1 6+1 3+1" {
 			t.Errorf("copies were looked for in %s", got)
 		}
 		r.Max = time.Now().UnixNano() // the newest lines are unproven
@@ -203,6 +202,45 @@ func TestUnprovenBefore(t *testing.T) {
 			c.Watch.mu.Unlock()
 			if (u == r) != want {
 				t.Errorf("%v of %v is unproven", u, r)
+			}
+		}
+	})
+}
+
+// TestProofAtOnce: copies are looked for when the first count ends, whether or not somebody asks again.
+func TestProofAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCounts(t)
+		first := floorDiv(time.Now().UnixNano(), Window) - 20
+		for at := first; at < first+20; at++ {
+			c.lines[at] = counted{lines: 10, sum: 1, summed: true}
+		}
+		proved := 0
+		c.Prove = func(_ context.Context, _ Account, _ model.TimeRange, each func(w, lines, times int64)) error {
+			proved++
+			for at, n := range c.lines {
+				each(at, n.lines, n.lines)
+			}
+			return nil
+		}
+		r := model.TimeRange{Min: first * Window, Max: (first+10)*Window - 1}
+		if _, ok := c.Lines(Account{}, r); ok {
+			t.Error("lines were counted before anybody asked")
+		}
+		if u := c.Unproven(context.Background(), Account{}, r); u != r {
+			t.Errorf("%v is unproven", u)
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if proved != 1 {
+			t.Errorf("%d searches", proved)
+		}
+		if n, ok := c.Lines(Account{}, r); n != 100 || !ok {
+			t.Errorf("%d lines, %v", n, ok)
+		}
+		for _, o := range []model.TimeRange{{Min: r.Min - Window, Max: r.Max}, {Min: r.Min + 30*Window, Max: r.Max + 30*Window}} {
+			if n, ok := c.Lines(Account{}, o); ok {
+				t.Errorf("%d lines of %v", n, o)
 			}
 		}
 	})

@@ -141,9 +141,10 @@ type Ledger struct {
 	running               chan struct{} // closed when the running count ends; nil: none
 
 	proving    bool
-	nextProof  int64 // when copies may be looked for again
-	proofPause int64 // before the next search, after failures
-	proofShift int   // how often the lines of a search are halved
+	toProve    windows // that a query has asked for before they were counted
+	nextProof  int64   // when copies may be looked for again
+	proofPause int64   // before the next search, after failures
+	proofShift int     // how often the lines of a search are halved
 }
 
 // windowsOf returns the first and the last window of a range.
@@ -231,6 +232,20 @@ func (w *Watch) Check(ctx context.Context, accounts []Account, r model.TimeRange
 	return until, true
 }
 
+// Lines returns how many lines of a range were counted. ok is false if its beginning was not.
+func (w *Watch) Lines(a Account, r model.TimeRange) (n int64, ok bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	l := w.accounts[a]
+	if first, _ := windowsOf(r); l == nil || first < l.from || first >= l.to {
+		return 0, false
+	}
+	for _, c := range l.within(r) {
+		n += c.lines
+	}
+	return n, true
+}
+
 // askLocked returns the ledger of an account, and notes the first window that is asked for.
 func (w *Watch) askLocked(a Account, from int64) *Ledger {
 	l, now := w.accounts[a], w.elapsed()
@@ -288,6 +303,7 @@ func (w *Watch) startLocked(a Account, l *Ledger) {
 		defer w.mu.Unlock()
 		if err == nil {
 			w.takeLocked(a, l, now, from, found, sums)
+			w.proveCountedLocked(a, l)
 		} else {
 			w.failedLocked(l, now, err)
 		}
