@@ -48,8 +48,8 @@ type client struct {
 
 func newClient(s *Settings, m *metrics) *client {
 	return &client{
-		url: s.Source.url, authorization: s.Authorization, metrics: m, pause: firstPause, pace: pace.New(s.Requests),
-		http: connect(s.Source.url, s.Requests), counts: connect(s.Source.url, countConnections), proofs: connect(s.Source.url, 1),
+		url: s.Source.URL(), authorization: s.Authorization, metrics: m, pause: firstPause, pace: pace.New(s.Requests),
+		http: connect(s.Source.URL(), s.Requests), counts: connect(s.Source.URL(), countConnections), proofs: connect(s.Source.URL(), 1),
 	}
 }
 

@@ -110,11 +110,14 @@ func atOnce(e *logql.Engine, all []logqltest.Query) []*logqltest.Result {
 }
 
 // source returns a source over an account of a server. Those of every other data set group streams wherever
-// that is right, and not only where it is quicker.
+// that is right, and not only where it is quicker. Half of these count lines by groups at once.
 func source(t *testing.T, server, id string, set int, checkEvery time.Duration) *victorialogs.Source {
 	settings := victorialogstest.Settings(t, server, id)
 	settings.CheckEvery = checkEvery
 	s := victorialogstest.Source(t, settings)
+	if set%4 == 3 {
+		victorialogs.GroupFirst(s)
+	}
 	if set%2 == 1 {
 		return victorialogs.GroupAlways(s)
 	}

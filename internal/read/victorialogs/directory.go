@@ -60,8 +60,10 @@ type buckets struct {
 	// counted says that each bucket is within a cell of the request. It is then as good as the times of its
 	// first and its last line, and finding those takes VictoriaLogs longer than counting.
 	counted bool
-	// groups, if set, divide streams.
+	// groups, if set, divide streams. early says that lines are counted by groups at once, and not by streams
+	// first.
 	groups *grouping
+	early  bool
 }
 
 // begins reports whether a bucket may begin at a time.
@@ -200,23 +202,28 @@ func (d *directory) sized() bool { return d.req.Cells != nil && d.req.Cells.Byte
 // statistics returns what counts the lines of each stream, or group of streams, in each bucket of a range.
 func (d *directory) statistics(r model.TimeRange, b buckets, addsOffset bool) string {
 	step, phase, looks := b.step, b.phase, d.looks(r)
-	inParts := step == 0 && b.counted && looks != looksNowhere
+	inParts := step == 0 && b.counted && (looks == looksEverywhere || looks == looksPartly && d.looksAtMuch(r))
 	if inParts {
 		// Lines are added up after they were counted in parts of the range: sets of few times take less to make.
 		step = dividing(r).step
 	}
-	text := d.filter.in(r) + " | stats by (_stream"
+	text, whose, times := d.filter.in(r), []string{"_stream"}, "_time"
+	if b.early {
+		text, whose, times = text+b.groups.pipes(), b.groups.names(), "_stream_id, _time"
+	}
+	by := slices.Clip(whose)
 	if step > 0 {
-		text += ", _time:" + strconv.FormatInt(step, 10) + "ns"
+		bucket := "_time:" + strconv.FormatInt(step, 10) + "ns"
 		switch {
 		case phase == 0:
 		case addsOffset:
-			text += " offset " + strconv.FormatInt(phase, 10) + "ns"
+			bucket += " offset " + strconv.FormatInt(phase, 10) + "ns"
 		default:
-			text += " offset -" + strconv.FormatInt(phase, 10) + "ns"
+			bucket += " offset -" + strconv.FormatInt(phase, 10) + "ns"
 		}
+		by = append(by, bucket)
 	}
-	text += ") count() n"
+	text += " | stats by (" + strings.Join(by, ", ") + ") count() n"
 	if !b.counted {
 		text += ", min(_time) lo, max(_time) hi"
 	}
@@ -224,27 +231,22 @@ func (d *directory) statistics(r model.TimeRange, b buckets, addsOffset bool) st
 	case d.req.Cells == nil || looks == looksNowhere:
 	case looks == looksPartly:
 		within := " if (" + timeFilter(d.unproven) + ")"
-		text += ", count_uniq(_time)" + within + " times, count()" + within + " recent"
+		text += ", count_uniq(" + times + ")" + within + " times, count()" + within + " recent"
 	default:
-		text += ", count_uniq(_time) times"
+		text += ", count_uniq(" + times + ") times"
 	}
 	if d.sized() {
 		text += ", sum_len(_msg) bytes"
 	}
-	by := []string{"_stream"}
-	if !inParts && b.groups == nil {
-		if d.packs(r, b) {
-			text += packing(by, d.columns(r))
-		}
-		return text
+	if !inParts && (b.groups == nil || b.early) {
+		return text + d.packed(r, b, whose)
 	}
-	if b.groups != nil {
+	if whose = []string{"_stream"}; b.groups != nil {
 		text += b.groups.pipes()
-		by = b.groups.names()
+		whose = b.groups.names()
 	}
-	whose := by
-	if b.step > 0 {
-		by = append(slices.Clip(by), "_time")
+	if by = slices.Clip(whose); b.step > 0 {
+		by = append(by, "_time")
 	}
 	text += " | stats"
 	if len(by) > 0 {
@@ -260,10 +262,15 @@ func (d *directory) statistics(r model.TimeRange, b buckets, addsOffset bool) st
 	if d.sized() {
 		text += ", sum(bytes) bytes"
 	}
-	if d.packs(r, b) {
-		text += packing(whose, d.columns(r))
+	return text + d.packed(r, b, whose)
+}
+
+// packed returns the pipes that pack the rows of streams or groups, if they are packed.
+func (d *directory) packed(r model.TimeRange, b buckets, whose []string) string {
+	if !d.packs(r, b) {
+		return ""
 	}
-	return text
+	return packing(whose, d.columns(r))
 }
 
 // columns returns the fields of the rows of a range that differ among the buckets of a stream.
@@ -288,6 +295,12 @@ const (
 	looksPartly
 	looksNowhere
 )
+
+// looksAtMuch reports whether much of a range must be looked at for lines that are there twice.
+func (d *directory) looksAtMuch(r model.TimeRange) bool {
+	from, to := max(r.Min, d.unproven.Min), min(r.Max, d.unproven.Max)
+	return uint64(to)-uint64(from) > (uint64(r.Max)-uint64(r.Min))/8
+}
 
 func (d *directory) looks(r model.TimeRange) looking {
 	switch u := d.unproven; {

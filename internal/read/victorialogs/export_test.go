@@ -1,6 +1,10 @@
 package victorialogs
 
-import "github.com/prometheus/client_golang/prometheus/testutil"
+import (
+	"math"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+)
 
 // GroupAlways makes a source group streams even if that saves no rows, and after lines were there twice.
 func GroupAlways(s *Source) *Source {
@@ -8,9 +12,16 @@ func GroupAlways(s *Source) *Source {
 	return s
 }
 
-// CountingAll makes a source count the lines of whole ranges if the newest ones are wanted.
+// GroupFirst makes a source count lines by groups at once, however many there are.
+func GroupFirst(s *Source) *Source {
+	s.sparseLines = math.MaxUint64
+	return s
+}
+
+// CountingAll makes a source count the lines of whole ranges if the newest ones are wanted, and those of
+// streams before those of groups.
 func CountingAll(s *Source) *Source {
-	s.asksNewest = false
+	s.asksNewest, s.sparseLines = false, sparseLines
 	return s
 }
 

@@ -287,8 +287,8 @@ func TestSettings(t *testing.T) {
 	} {
 		var l Location
 		err := l.UnmarshalText([]byte(text))
-		if (want == "!") != (err != nil) || err == nil && l.url != want {
-			t.Errorf("%q: %q, %v", text, l.url, err)
+		if (want == "!") != (err != nil) || err == nil && l.URL() != want {
+			t.Errorf("%q: %q, %v", text, l.URL(), err)
 		}
 		if err != nil && !errors.Is(err, model.ErrInvalid) {
 			t.Errorf("%q: %v", text, err)

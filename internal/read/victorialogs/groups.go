@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,6 +39,8 @@ const (
 	// groupedRows is the number of rows, of a stream and a bucket each, that grouping must save: it takes longer
 	// to list the streams than to send fewer.
 	groupedRows = 2000
+	// sparseLines is how many lines a stream has in a bucket at most if lines are counted by groups at once.
+	sparseLines = 4
 	// copiesPause is how long streams are not grouped after lines were there twice.
 	copiesPause = 10 * time.Minute
 )
@@ -218,7 +221,7 @@ func (d *directory) group(ctx context.Context, b buckets) (ok bool, err error) {
 	}
 	own := *g
 	g = &own
-	b.groups = g
+	b.groups, b.early = g, d.isSparse(g, b)
 	if err := d.ask(ctx, d.req.Range, b); err != nil || g.failed {
 		s.groupings.put(key, nil)
 		return false, err
@@ -236,6 +239,14 @@ func (d *directory) group(ctx context.Context, b buckets) (ok bool, err error) {
 	}
 	s.groupings.put(key, after)
 	return after.plain && slices.Equal(g.fields, after.fields), nil
+}
+
+// isSparse reports whether a range has few lines for each stream and bucket. It then takes longer to add up
+// what streams have than to find the group of each line.
+func (d *directory) isSparse(g *grouping, b buckets) bool {
+	most := d.source.sparseLines
+	lines, ok := d.source.watch.Lines(d.account.Account, d.req.Range)
+	return most == math.MaxUint64 || ok && uint64(lines) <= most*g.saves(d.req.Range, b)
 }
 
 // groupingKey says what a grouping depends on besides the range.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/read/victorialogs/watch"
 )
 
 // TestGroups: streams are counted together where their labels tell them apart, and else each alone.
@@ -198,5 +199,60 @@ func TestGroupingsBounded(t *testing.T) {
 	}
 	if k.get("0") != nil || k.get(strconv.Itoa(3*maxGroupings/100-1)) == nil {
 		t.Error("the last one is not kept, or the first one is")
+	}
+}
+
+// TestGroupsSparse: where there are few lines, they are counted by groups at once.
+func TestGroupsSparse(t *testing.T) {
+	const cut = `| replace ("{", ",") at _stream limit 1 | extract ",app=\"<plain:g0>\"" from _stream | stats by (g0, _time`
+	for _, test := range []struct {
+		lines  int64
+		labels []string
+		want   string
+	}{
+		{-1, []string{"app"}, ` | stats by (_stream, _time:1000000000ns) count() n, count_uniq(_time) times ` + cut + `) sum(n) n, sum(times) times`},
+		{8, []string{"app"}, ` ` + cut + `:1000000000ns) count() n, count_uniq(_stream_id, _time) times`},
+		{8, nil, ` | replace ("{", ",") at _stream limit 1 | stats by (_time:1000000000ns) count() n, count_uniq(_stream_id, _time) times`},
+		{9, []string{"app"}, ` | stats by (_stream, _time:1000000000ns) count() n, count_uniq(_time) times ` + cut + `) sum(n) n, sum(times) times`},
+	} {
+		asked := ""
+		w := newWorld(t, func(rw http.ResponseWriter, r *http.Request) {
+			q := r.FormValue("query")
+			if strings.Contains(q, "uniq by (_stream)") {
+				io.WriteString(rw, `{"_stream":"{app=\"web\",pod=\"1\"}"}`+"\n"+`{"_stream":"{app=\"web\",pod=\"2\"}"}`+"\n")
+				return
+			}
+			asked = q
+			io.WriteString(rw, `{"g0":"web","_time":"2001-09-09T01:46:40Z","n":"5","times":"5"}`+"\n")
+		})
+		w.watch.Close()
+		w.watch = watch.New(watch.Options{
+			Count: func(_ context.Context, _ Account, _ model.TimeRange, _ bool, each func(w, lines int64, sum float64)) error {
+				each(int64(1e18)/watch.Window, test.lines, 0)
+				return nil
+			},
+			Note: func(Account, model.TimeRange) {}, Counted: func(string) {}, Every: 10 * time.Second, Counts: 1,
+			Now: func() int64 { return 1e18 + 5*watch.Window },
+		})
+		req := request()
+		if test.lines >= 0 {
+			w.watch.Check(context.Background(), []Account{{}}, req.Range)
+			w.watch.Wait()
+		}
+		GroupAlways(w.Source)
+		req.Cells = &model.TextCells{Step: 1e9, Phase: 1e18 - 1, Grouped: true, Labels: test.labels}
+		cursors, err := w.SelectText(context.Background(), req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(test.labels) > 0 && (!cursors[0].Next(context.Background()) || string(cursors[0].Labels().Get("app")) != "web") {
+			t.Errorf("%d lines: the group is missing", test.lines)
+		}
+		if err := cursors[0].Close(); err != nil {
+			t.Error(err)
+		}
+		if _, got, _ := strings.Cut(asked, "]"); len(test.labels) > 0 && got != test.want {
+			t.Errorf("%d lines: asked for %s\nwant %s", test.lines, got, test.want)
+		}
 	}
 }

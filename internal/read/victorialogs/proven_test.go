@@ -23,6 +23,23 @@ func TestLooksForever(t *testing.T) {
 	}
 }
 
+// TestLooksAtLittle: a count of a whole range is made in parts only if much of it is looked at for copies.
+func TestLooksAtLittle(t *testing.T) {
+	r := model.TimeRange{Min: 1e18, Max: 1e18 + 800e9}
+	for _, test := range []struct {
+		unproven model.TimeRange
+		parts    bool
+	}{
+		{r, true}, {model.TimeRange{Min: r.Max - 99e9, Max: r.Max}, false}, {model.TimeRange{Min: r.Max - 101e9, Max: r.Max}, true},
+		{model.TimeRange{Min: r.Max - 99e9, Max: r.Max + 500e9}, false}, {model.TimeRange{Min: 0, Max: r.Max - 100e9}, true}, {model.TimeRange{Min: 1, Max: 0}, false},
+	} {
+		d := &directory{source: new(Source), req: &model.Request{Range: r, Cells: &model.TextCells{Bytes: true}}, unproven: test.unproven}
+		if text := d.statistics(r, buckets{counted: true}, true); strings.Contains(text, "sum(n)") != test.parts {
+			t.Errorf("%v of %v: %s", test.unproven, r, text)
+		}
+	}
+}
+
 // TestCountsProven: where it is known that no line is there twice, times are not asked for.
 func TestCountsProven(t *testing.T) {
 	const row = `{"_stream":"{app=\"web\"}","_time":"2001-09-09T01:46:40Z","n":"3"`

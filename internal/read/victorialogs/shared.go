@@ -163,7 +163,7 @@ func (d *directory) stamp(ctx context.Context, all []extent) (some bool) {
 // name names the extents that have a stamp. The name has the request that counts the extent alone.
 func (d *directory) name(all []extent, b buckets) {
 	apart := *d
-	apart.unproven = model.Always()
+	apart.unproven, b.early = model.Always(), false
 	for i := range all {
 		x := &all[i]
 		if x.stamp == "" {

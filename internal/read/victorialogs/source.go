@@ -55,6 +55,7 @@ type Source struct {
 	noGroups    atomic.Int64
 	began       time.Time
 	groupedRows uint64
+	sparseLines uint64 // MaxUint64: however many there are
 	groupings   groupings
 	listings    listings
 	flights     flights
@@ -67,7 +68,7 @@ type Source struct {
 
 // New returns a Source. It does not ask the server.
 func New(o Options) *Source {
-	s := &Source{settings: o.Settings, streams: newStreamNames(o.Seed, o.Rules), derives: len(o.Rules.ServiceNames) > 0, asksNewest: true, began: time.Now(), groupedRows: groupedRows, copiesPause: copiesPause}
+	s := &Source{settings: o.Settings, streams: newStreamNames(o.Seed, o.Rules), derives: len(o.Rules.ServiceNames) > 0, asksNewest: true, began: time.Now(), groupedRows: groupedRows, sparseLines: sparseLines, copiesPause: copiesPause}
 	s.metrics = newMetrics(o.Registerer, func() bool { return s.client.breaker.Open() }, func() int { return s.client.pace.Limit() })
 	s.client = newClient(&s.settings, s.metrics)
 	s.samples.values.MaxBytes, s.lagging.MaxBytes, s.lagging.For = sampledBytes, laggingBytes, laggingFor

@@ -1,2 +1,3 @@
-// Package permit has what requests to VictoriaLogs must carry: the filters of tenants, and credentials.
+// Package permit has where VictoriaLogs is, and what requests to it must carry: the filters of tenants, and
+// credentials.
 package permit
