@@ -224,8 +224,8 @@ func (c *client) failure(format string, of ...any) *failure {
 	return &failure{text: "VictoriaLogs at " + c.url + " " + fmt.Sprintf(format, of...), mayPass: true, class: model.ErrTransient}
 }
 
-// once sends a request, and reports whether a row was handed over. It calls answers when a response with
-// the status 200 begins.
+// once sends a request, and reports whether a row was handed over. It calls answers with the first row, or at
+// the end of a response without any.
 func (c *client) once(ctx context.Context, h *http.Client, a access, authorization, text string, answers func(), each func(row []field) error) (handed bool, err error) {
 	// A cluster may be told to answer with the lines of the nodes that are there. The rest would be missing
 	// without a word.
@@ -259,7 +259,6 @@ func (c *client) once(ctx context.Context, h *http.Client, a access, authorizati
 	if resp.StatusCode != http.StatusOK {
 		return false, c.refused(resp)
 	}
-	answers()
 	counted := &countingReader{r: resp.Body}
 	defer func() { c.metrics.bytes.Add(float64(counted.n)) }()
 	rows := newRowReader(counted)
@@ -268,6 +267,7 @@ func (c *client) once(ctx context.Context, h *http.Client, a access, authorizati
 		row, err := rows.next()
 		switch {
 		case err == io.EOF:
+			answers()
 			return handed, nil
 		case err != nil:
 			f := c.failure("ended its response after %d rows: %v", rows.count, err)
@@ -276,7 +276,10 @@ func (c *client) once(ctx context.Context, h *http.Client, a access, authorizati
 			}
 			return handed, f
 		}
-		handed = true
+		if !handed {
+			handed = true
+			answers()
+		}
 		if err := each(row); err != nil {
 			return true, err
 		}

@@ -3,6 +3,7 @@ package victorialogs
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -11,11 +12,11 @@ import (
 
 const (
 	// The newest lines are counted in the last newestFirst of a range, in newestBuckets buckets, and then in
-	// newestGrowth times as much, until there are enough. A bucket with more than newestSpare lines beyond
-	// them is divided.
-	newestFirst   = int64(time.Hour)
+	// what has enough if lines go on like that: half as much again, and at most newestGrowth times as much.
+	// A bucket with more than newestSpare lines beyond those that are wanted is divided.
+	newestFirst   = int64(time.Minute)
 	newestBuckets = 16
-	newestGrowth  = 8
+	newestGrowth  = 64
 	newestSpare   = 2000
 )
 
@@ -27,22 +28,33 @@ type newest struct {
 }
 
 // Newest counts lines from the end of a range on, until there are n. VictoriaLogs can also be asked for the
-// newest n lines, but it reads some several times then, and some versions have left out a few.
+// newest n lines, but it reads some several times then, and some versions have left out a few. Lines that
+// lack what the filter of the request asks for are not counted.
 func (s *Source) Newest(ctx context.Context, req *model.Request, n int) (model.Ahead, int64, error) {
 	a, ok := s.settings.accessOf(req.Tenant)
-	if !s.asksNewest || !ok || req.Signal != model.Logs || req.Cells != nil || req.TextFilter != nil || req.Horizon.MayHide(req.Range.Min) || n <= 0 || n > pageRows {
+	if !s.asksNewest || !ok || req.Signal != model.Logs || req.Cells != nil || req.Horizon.MayHide(req.Range.Min) || n <= 0 || n > pageRows {
 		return nil, 0, nil
 	}
 	f, _ := translate(req, s.derives)
+	if req.TextFilter != nil && f.lines == "" {
+		return nil, 0, nil // most of the newest lines may not be wanted
+	}
 	x := &newest{directory: &directory{source: s, account: a, req: req, filter: f, streams: newStreamSet(s, req)}}
 	if err := x.find(ctx, int64(n)); err != nil {
 		x.Release()
+		if err == errGone || model.NeedsMoreMemory(err) { // shorter slices need less
+			err = nil
+		}
 		return nil, 0, err
 	}
 	return x, x.from, nil
 }
 
-// find finds the time from which on there are n lines, and keeps the cells since then.
+// errGone says that lines have gone while they were counted.
+var errGone = errors.New("fewer lines than before")
+
+// find finds the time from which on there are n lines, or the begin of the range, and keeps the cells since
+// then.
 func (x *newest) find(ctx context.Context, n int64) error {
 	left, width := x.req.Range, newestFirst
 	for {
@@ -55,8 +67,9 @@ func (x *newest) find(ctx context.Context, n int64) error {
 		if err != nil || rows >= n || r.Min == left.Min {
 			return err
 		}
+		growth := max(1, min(newestGrowth, 1.5*float64(n-rows)/float64(rows))) // of no rows it is the greatest
 		n, left.Max = n-rows, r.Min-1
-		width = min(width, 1<<62/newestGrowth) * newestGrowth
+		width = int64(min(float64(width)*growth, 1<<62))
 	}
 }
 
@@ -82,6 +95,9 @@ func (x *newest) count(ctx context.Context, r model.TimeRange, n int64) (rows in
 		if rows-n > newestSpare && within.Max-within.Min >= int64(leastBucket) {
 			x.drop(first + from)
 			rest, err := x.count(ctx, within, n-before)
+			if err == nil && rest < n-before { // the cells of older buckets are dropped
+				err = errGone
+			}
 			return before + rest, err
 		}
 		x.from = within.Min

@@ -8,8 +8,10 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -23,17 +25,24 @@ import (
 type linesServer struct {
 	*logqltest.Dataset
 	asked []string
+	rows  int // of all responses
+	// before, if set, is called before each request is answered.
+	before func(asked int)
 }
 
 var (
 	linesWithin = regexp.MustCompile(`_time:\[([^,]+),([^\]]+)\]`)
 	linesOf     = regexp.MustCompile(`\{"app"="(\w+)"\}`)
 	linesStep   = regexp.MustCompile(`_time:(\d+)ns`)
+	linesLike   = regexp.MustCompile(`_msg:~("(?:[^"\\]|\\.)*")`)
 )
 
 func (s *linesServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	query := r.FormValue("query")
 	s.asked = append(s.asked, query)
+	if s.before != nil {
+		s.before(len(s.asked))
+	}
 	ends := linesWithin.FindStringSubmatch(query)
 	from, _ := time.Parse(time.RFC3339Nano, ends[1])
 	to, _ := time.Parse(time.RFC3339Nano, ends[2])
@@ -41,18 +50,27 @@ func (s *linesServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		logqltest.Line
 		stream string
 	}
+	var likes []*regexp.Regexp // alternatives
+	for _, m := range linesLike.FindAllStringSubmatch(query, -1) {
+		pattern, _ := strconv.Unquote(m[1])
+		likes = append(likes, regexp.MustCompile(pattern))
+	}
+	has := func(text string) bool {
+		return likes == nil || slices.ContainsFunc(likes, func(like *regexp.Regexp) bool { return like.MatchString(text) })
+	}
 	var all []line
 	for _, x := range s.Streams {
 		if app := linesOf.FindStringSubmatch(query); app != nil && app[1] != x.Labels[1] {
 			continue
 		}
 		for _, l := range x.Lines {
-			if l.Time >= from.UnixNano() && l.Time <= to.UnixNano() {
+			if l.Time >= from.UnixNano() && l.Time <= to.UnixNano() && has(l.Text) {
 				all = append(all, line{l, fmt.Sprintf("{%s=%q,%s=%q}", x.Labels[0], x.Labels[1], x.Labels[2], x.Labels[3])})
 			}
 		}
 	}
 	write := func(row map[string]string) {
+		s.rows++
 		b, _ := json.Marshal(row)
 		w.Write(append(b, '\n'))
 	}
@@ -112,7 +130,7 @@ func newestData(seed uint64, lines int, precision int64) *logqltest.Dataset {
 	return victorialogstest.AsStored(d)
 }
 
-// TestNewest: the newest lines of a stream take a request that counts, and one for the lines. They are the
+// TestNewest: the newest lines of a stream take two requests that count, and one for the lines. They are the
 // right ones where many lines have one time, where some are there twice, and where there are too few.
 func TestNewest(t *testing.T) {
 	const second = int64(time.Second)
@@ -123,12 +141,12 @@ func TestNewest(t *testing.T) {
 		limit     int
 		most      int // requests
 	}{
-		{"of many", 5000, 1, 100, 2},
+		{"of many", 5000, 1, 100, 3},
 		{"of as many as one minute has", 20_000, 1, 20, 2},
 		{"of those of some hours", 100, 1, 100, 4},
 		{"of few", 30, 1, 100, 4},
 		{"of none", 0, 1, 100, 4},
-		{"of whole seconds", 5000, second, 100, 2},
+		{"of whole seconds", 5000, second, 100, 3},
 		{"of whole hours", 5000, 3600 * second, 100, 3},
 		{"of one time", 5000, 86400 * second, 100, 5},
 	} {
@@ -153,13 +171,99 @@ func TestNewest(t *testing.T) {
 	}
 }
 
-// TestNewestElsewhere: where Shale itself has lines at the end of the range, a short range is read of both.
+// TestNewestFiltered: of the newest lines that have a text, few others are fetched. Lines that only may have
+// what is wanted are fetched until there are enough.
+func TestNewestFiltered(t *testing.T) {
+	server := &linesServer{Dataset: newestData(6, 10_000, 1)}
+	at := httptest.NewServer(server)
+	defer at.Close()
+	theirs, ours := logqltest.Over(source(t, at.URL, "7:1", 0, 0)), logqltest.InMemory(server.Dataset)
+	for _, test := range []struct {
+		filter string
+		rows   int // of cells and lines, at most
+	}{
+		{`|= "line 7 "`, 200},
+		{`|= "line 7 " != "of 2"`, 400},
+		{`|~ "line (7|8) "`, 1000},
+		{`|= "line 7 " | line_format "{{.pod}}" |= "1"`, 400},
+		{`|= "line 7 " | line_format "{{.pod}}" |= "3"`, 3000}, // none
+		{`|= "no such line"`, 0},
+		{`|= "line"`, 200},
+	} {
+		for _, span := range []time.Duration{24 * time.Hour, 720 * time.Hour, 30 * time.Minute} {
+			end := logqltest.Begin + 24*int64(time.Hour)
+			q := logqltest.Query{Text: `{app="web"} ` + test.filter, Start: end - int64(span), End: end, Limit: 20}
+			server.asked, server.rows = nil, 0
+			got, want := logqltest.Run(context.Background(), theirs, logqltest.Tenant, &q), logqltest.Run(context.Background(), ours, logqltest.Tenant, &q)
+			if diff := logqltest.Diff(want, got, false); diff != "" {
+				t.Errorf("%s over %s: %s", test.filter, span, diff)
+			}
+			t.Logf("%s over %s: %d requests, %d rows", test.filter, span, len(server.asked), server.rows)
+			if server.rows > test.rows {
+				t.Errorf("%s over %s: %d rows are fetched, want %d at most, in %d requests", test.filter, span, server.rows, test.rows, len(server.asked))
+			}
+		}
+	}
+}
+
+// TestNewestGone: where the newest lines go while they are counted, older ones are found.
+func TestNewestGone(t *testing.T) {
+	const second = int64(time.Second)
+	end := logqltest.Begin + 24*3600*second
+	old := logqltest.Stream{Labels: []string{"app", "web", "pod", "1"}}
+	for i := range int64(50) {
+		old.Lines = append(old.Lines, logqltest.Line{Time: end - 50*second + i*second/10, Text: fmt.Sprint("old ", i)})
+	}
+	added := logqltest.Stream{Labels: []string{"app", "web", "pod", "2"}}
+	for i := range int64(5000) {
+		added.Lines = append(added.Lines, logqltest.Line{Time: end - 3*second + i*1000, Text: fmt.Sprint("new ", i)})
+	}
+	for gone := 2; gone < 6; gone++ {
+		server := &linesServer{Dataset: &logqltest.Dataset{Streams: []logqltest.Stream{old, added}}}
+		server.before = func(asked int) {
+			if asked >= gone {
+				server.Streams = server.Streams[:1]
+			}
+		}
+		at := httptest.NewServer(server)
+		q := logqltest.Query{Text: `{app="web"}`, Start: logqltest.Begin, End: end, Limit: 100}
+		got := logqltest.Run(context.Background(), logqltest.Over(source(t, at.URL, "7:1", 0, 0)), logqltest.Tenant, &q)
+		at.Close()
+		if gone > len(server.asked) {
+			break
+		}
+		n := 0
+		for _, s := range got.Series {
+			n += len(s.Lines)
+		}
+		if got.Error == "" && n < 50 {
+			t.Errorf("with lines that go before request %d of %d: %d lines and no error", gone, len(server.asked), n)
+		}
+	}
+}
+
+// widest notes the length of the longest range of which lines were selected.
+type widest struct {
+	*readtest.Memory
+	mu   sync.Mutex
+	most int64
+}
+
+func (w *widest) SelectText(ctx context.Context, req *model.Request) ([]model.TextCursor, error) {
+	w.mu.Lock()
+	w.most = max(w.most, req.Range.Max-req.Range.Min)
+	w.mu.Unlock()
+	return w.Memory.SelectText(ctx, req)
+}
+
+// TestNewestElsewhere: where Shale itself has lines, short ranges are read of both from the end on, however
+// few VictoriaLogs has. So no data is opened that the result does not need.
 func TestNewestElsewhere(t *testing.T) {
 	server := &linesServer{Dataset: newestData(4, 5000, 1)}
 	at := httptest.NewServer(server)
 	defer at.Close()
 	end := logqltest.Begin + 24*int64(time.Hour)
-	own, all := readtest.NewMemory(1), readtest.NewMemory(1)
+	own, all := &widest{Memory: readtest.NewMemory(1)}, readtest.NewMemory(1)
 	add := func(m *readtest.Memory, labels []string, l logqltest.Line) {
 		of := model.LabelsOf(labels...)
 		m.AddText(logqltest.Tenant, of.Key(1, model.Logs), of, readtest.Line{Time: l.Time, Text: l.Text, Metadata: model.LabelsOf(l.Metadata...)})
@@ -171,22 +275,54 @@ func TestNewestElsewhere(t *testing.T) {
 	}
 	theirs := logqltest.Over(own, source(t, at.URL, "7:1", 0, 0))
 	for i := range 300 {
-		l := logqltest.Line{Time: end - int64(300-i)*int64(500*time.Millisecond), Text: fmt.Sprint("own ", i)}
-		for _, m := range []*readtest.Memory{own, all} {
-			add(m, []string{"app", "web", "pod", "2"}, l)
+		l := logqltest.Line{Time: end - int64(500-i)*int64(500*time.Millisecond), Text: fmt.Sprint("own ", i)}
+		for _, labels := range [][]string{{"app", "web", "pod", "2"}, {"app", "new", "pod", "1"}} {
+			add(own.Memory, labels, l)
+			add(all, labels, l)
 		}
 		if i%50 != 0 && i != 299 {
 			continue
 		}
-		server.asked = nil
-		q := logqltest.Query{Text: `{app="web"}`, Start: logqltest.Begin, End: end, Limit: 60}
-		got, want := logqltest.Run(context.Background(), theirs, logqltest.Tenant, &q), logqltest.Run(context.Background(), logqltest.Over(all), logqltest.Tenant, &q)
-		if diff := logqltest.Diff(want, got, false); diff != "" {
-			t.Errorf("with %d lines of its own: %s", i+1, diff)
+		for _, text := range []string{`{app="web"}`, `{app="new"}`, `{app=~".+"} |= "n"`} {
+			q := logqltest.Query{Text: text, Start: logqltest.Begin, End: end, Limit: min(60, i+1)}
+			own.most = 0
+			got, want := logqltest.Run(context.Background(), theirs, logqltest.Tenant, &q), logqltest.Run(context.Background(), logqltest.Over(all), logqltest.Tenant, &q)
+			if diff := logqltest.Diff(want, got, false); diff != "" {
+				t.Errorf("%s with %d lines of its own: %s", text, i+1, diff)
+			}
+			if most := time.Duration(own.most); most > time.Hour && text != `{app=~".+"} |= "n"` {
+				t.Errorf("%s with %d lines of its own, the last one %s before the end: lines of %s are selected", text, i+1, time.Duration(end-l.Time), most)
+			}
 		}
-		newest := strings.Contains(server.asked[0], "_time:226000000000ns") // a sixteenth of an hour
-		if within := l.Time >= end-int64(time.Minute); newest == within {
-			t.Errorf("with %d lines of its own, the last one in the last minute: %v, lines are counted from the end on: %v", i+1, within, newest)
+	}
+}
+
+// TestNewestWithLittleMemory: what the newest lines are counted in may need more memory than a query may
+// have. Then they are looked for in another way, and nothing stays charged.
+func TestNewestWithLittleMemory(t *testing.T) {
+	d := &logqltest.Dataset{}
+	end := logqltest.Begin + int64(time.Hour)
+	for i := range 2000 {
+		d.Streams = append(d.Streams, logqltest.Stream{Labels: []string{"app", "web", "pod", fmt.Sprint(i)}, Lines: []logqltest.Line{{Time: end - int64(i)*int64(time.Second), Text: "a"}}})
+	}
+	server := &linesServer{Dataset: d}
+	at := httptest.NewServer(server)
+	defer at.Close()
+	from := source(t, at.URL, "7:1", 0, 0)
+	for _, most := range []int64{100 << 10, 100 << 20} {
+		req := &model.Request{
+			Tenant: logqltest.Tenant, Signal: model.Logs, Family: model.Text, Range: model.TimeRange{Min: logqltest.Begin, Max: end},
+			Quota: &model.Quota{MaxBytes: most, Pool: &model.QueryPool{MaxBytes: 1 << 30}}, Cost: new(model.Cost),
+		}
+		ahead, _, err := from.Newest(context.Background(), req, 1000)
+		if err != nil || (ahead == nil) != (most < 1<<20) {
+			t.Errorf("with %d bytes: %v, %v", most, ahead, err)
+		}
+		if ahead != nil {
+			ahead.Release()
+		}
+		if n := req.Quota.Charged().Bytes(); n != 0 {
+			t.Errorf("with %d bytes: %d stay charged", most, n)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package selection
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -128,19 +129,21 @@ func (x *Execution) slices(ctx context.Context, r model.TimeRange) error {
 	found := x.stats.kept.Load()
 	missing := int64(x.sink.Limit())
 	s := newTimeSlices(x.Direction, r, x)
-	ahead, err := x.newest(ctx, r, s)
-	if err != nil {
-		return err
-	}
-	for {
+	for wanted := x.sink.Limit(); ; {
+		ahead, err := x.newest(ctx, s, wanted)
+		if err != nil {
+			return err
+		}
+		if wanted = min(wanted, math.MaxInt32) * sliceGrowth; ahead == nil {
+			wanted = 0 // the source is not asked again
+		}
 		slice, ok := s.next()
 		if !ok || x.sink.Full() {
 			return nil
 		}
-		err := x.slice(ctx, slice, ahead)
+		err = x.slice(ctx, slice, ahead)
 		if ahead != nil {
 			ahead.Release()
-			ahead = nil
 		}
 		if err != nil {
 			return err
@@ -153,15 +156,23 @@ func (x *Execution) slices(ctx context.Context, r model.TimeRange) error {
 	}
 }
 
-// newest has a source find the newest lines if these are wanted, whatever they are. The first slice then has
+// newest has a source find the newest lines of what is left, if the first of them are wanted: whatever they
+// are, or those that pass a filter of which the source knows what lines must contain. The next slice then has
 // them. It returns what the source knows of that slice.
-func (x *Execution) newest(ctx context.Context, r model.TimeRange, s *timeSlices) (model.Ahead, error) {
-	if x.Direction != Backward || len(x.Requests) != 1 || x.filtered || s.width != int64(firstSliceOfAll) || s.future != 0 || s.isLast() {
+func (x *Execution) newest(ctx context.Context, s *timeSlices, n int) (model.Ahead, error) {
+	switch {
+	case x.Direction != Backward || len(x.Requests) != 1 || s.left.Min > s.left.Max || s.future != 0 || n <= 0 || x.sink.Full():
+		return nil, nil
+	case x.Requests[0].TextFilter == nil && (x.filtered || s.width != int64(firstSliceOfAll) || s.isLast()):
 		return nil, nil
 	}
 	req := x.Requests[0]
-	req.Range = r
-	ahead, from, err := x.Read.Newest(ctx, &req, x.sink.Limit(), model.TimeRange{Min: r.Max - s.width + 1, Max: r.Max})
+	req.Range = s.left
+	near := s.left
+	if !s.isLast() {
+		near.Min = near.Max - s.width + 1
+	}
+	ahead, from, err := x.Read.Newest(ctx, &req, n, near)
 	if ahead != nil {
 		s.startAt(from)
 	}

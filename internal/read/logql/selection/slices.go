@@ -31,7 +31,7 @@ type timeSlices struct {
 	left      model.TimeRange
 	width     int64 // of the next one; 0: all that is left
 	last      int64 // that of the last one
-	// first is where the first slice begins, if starts is set.
+	// first is where the next slice begins, if starts is set.
 	first  int64
 	starts bool
 	// future is where the part of the range ends that lies far ahead of the clock. It has few lines and is a
@@ -117,10 +117,10 @@ func (s *timeSlices) isLast() bool {
 	return s.width == 0 || uint64(s.left.Max)-uint64(s.left.Min) <= 2*uint64(s.width)
 }
 
-// startAt makes the first slice begin at a time.
+// startAt makes the next slice begin at a time.
 func (s *timeSlices) startAt(from int64) { s.first, s.starts = from, true }
 
-// start returns the first slice, which begins where startAt says. The next one is longer.
+// start returns the slice that begins where startAt says. The next one is longer.
 func (s *timeSlices) start() model.TimeRange {
 	r := s.left
 	r.Min = min(max(r.Min, s.first), r.Max)
