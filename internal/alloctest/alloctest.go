@@ -38,3 +38,20 @@ func Bytes(f func()) uint64 {
 	runtime.ReadMemStats(&after)
 	return after.TotalAlloc - before.TotalAlloc
 }
+
+// Live returns how many bytes are alive because of what f returns. It collects garbage.
+func Live(f func() any) int64 {
+	before := live()
+	kept := f()
+	after := live()
+	runtime.KeepAlive(kept)
+	return after - before
+}
+
+func live() int64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC() // also what pools keep
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}

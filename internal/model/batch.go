@@ -70,11 +70,12 @@ func (c *Columns) End(i int) uint32 {
 	return c.Ends[i]
 }
 
-// endSeries closes series n; the first is 0.
-func (c *Columns) endSeries(n int) {
+// endSeries closes series n; the first is 0. The ends get as much room as there is for series.
+func (c *Columns) endSeries(n, room int) {
 	if len(c.Times) == 0 {
 		return
 	}
+	c.Ends = Sized(c.Ends, room)
 	for len(c.Ends) < n {
 		c.Ends = append(c.Ends, 0)
 	}
@@ -128,20 +129,36 @@ func (b *Batch) AddSample(k Key, t int64, v uint64) {
 
 // EndSeries closes a series, whose rows are those appended to the columns since the end of the previous one.
 func (b *Batch) EndSeries(k Key) {
-	b.Samples.endSeries(len(b.Keys))
-	b.Exemplars.endSeries(len(b.Keys))
-	b.Text.endSeries(len(b.Keys))
 	b.Keys = append(b.Keys, k)
+	n, room := len(b.Keys)-1, cap(b.Keys)
+	b.Samples.endSeries(n, room)
+	b.Exemplars.endSeries(n, room)
+	b.Text.endSeries(n, room)
+}
+
+// SizeAs makes room for a copy of o.
+func (b *Batch) SizeAs(o *Batch) {
+	b.Keys, b.Origins = Sized(b.Keys, len(o.Keys)), Sized(b.Origins, len(o.Keys))
+	for _, f := range Families() {
+		c, from := b.Columns(f), o.Columns(f)
+		c.Size(from.Len())
+		c.Bytes = Sized(c.Bytes, len(from.Bytes))
+	}
+	t := &b.Labels
+	t.Series, t.Ends, t.Bytes = Sized(t.Series, o.Labels.Len()), Sized(t.Ends, o.Labels.Len()), Sized(t.Bytes, len(o.Labels.Bytes))
 }
 
 // KeepRows drops the rows for which keep is false, the series that have no row left, and their labels.
 func (b *Batch) KeepRows(keep func(f Family, series, row int) bool) {
 	if len(b.Origins) == 0 {
+		b.Origins = Sized(b.Origins, len(b.Keys))
 		for i := range b.Keys {
 			b.Origins = append(b.Origins, uint32(i))
 		}
 	}
-	var labels LabelTable
+	// The labels move down in place: a set that is kept never overwrites one that is still to be read.
+	labels := LabelTable{Series: b.Labels.Series[:0], Ends: b.Labels.Ends[:0], Bytes: b.Labels.Bytes[:0]}
+	beginLabels := uint32(0)
 	var next [families]int // rows of each family kept so far
 	var begin [families]int
 	nextLabels, series := 0, 0
@@ -167,12 +184,14 @@ func (b *Batch) KeepRows(keep func(f Family, series, row int) bool) {
 					c.Ends[series] = uint32(next[n])
 				}
 			}
-			if hasLabels {
-				labels.Append(uint32(series), b.Labels.At(nextLabels))
-			}
 			series++
 		}
 		if hasLabels {
+			end := b.Labels.Ends[nextLabels]
+			if any {
+				labels.Append(uint32(series-1), Labels(b.Labels.Bytes[beginLabels:end]))
+			}
+			beginLabels = end
 			nextLabels++
 		}
 	}

@@ -51,6 +51,13 @@ func (h *Histogram) Reset() {
 	}
 }
 
+// MaxBytes returns the most bytes that AppendHistogram appends.
+func (h *Histogram) MaxBytes() int {
+	numbers := len(h.Positive) + len(h.Negative) + len(h.Custom)
+	spans := len(h.PositiveSpans) + len(h.NegativeSpans)
+	return 1 + 8 + 8 + binary.MaxVarintLen64*(3+5+numbers) + 2*binary.MaxVarintLen32*spans
+}
+
 // AppendHistogram appends the canonical bytes of a histogram, which docs/format.md describes: equal
 // histograms have equal bytes.
 func AppendHistogram(dst []byte, h *Histogram) []byte {

@@ -184,6 +184,14 @@ type LabelsBuilder struct {
 // Reset empties the builder.
 func (b *LabelsBuilder) Reset() { b.names, b.values = b.names[:0], b.values[:0] }
 
+// LabelBuildBytes is the memory of a label in a LabelsBuilder that has room for it.
+const LabelBuildBytes = 24 + 24 + 8
+
+// Size makes room for n labels in all.
+func (b *LabelsBuilder) Size(n int) {
+	b.names, b.values = Sized(b.names, n), Sized(b.values, n)
+}
+
 // Add adds a label. The bytes must stay unchanged until Append. A label with an empty value does not exist,
 // so it is ignored.
 func (b *LabelsBuilder) Add(name, value []byte) {
@@ -201,7 +209,7 @@ func (b *LabelsBuilder) At(i int) (name, value []byte) { return b.names[i], b.va
 
 // Append appends the canonical form to dst. Two labels of one name are an error of class [ErrInvalid].
 func (b *LabelsBuilder) Append(dst []byte) ([]byte, error) {
-	b.order = b.order[:0]
+	b.order = Sized(b.order[:0], len(b.names))
 	for i := range b.names {
 		b.order = append(b.order, i)
 	}

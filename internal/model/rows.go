@@ -37,6 +37,26 @@ func (r *Rows) Reset() {
 	r.Kinds, r.Bytes = r.Kinds[:0], r.Bytes[:0]
 }
 
+// Size gives all columns in use room for n rows in all. A column that comes into use later gets as much.
+func (r *Rows) Size(n int) {
+	r.Times, r.Values = Sized(r.Times, n), Sized(r.Values, n)
+	if len(r.Starts) > 0 {
+		r.Starts = Sized(r.Starts, n)
+	}
+	if len(r.Kinds) > 0 {
+		r.Kinds = Sized(r.Kinds, n)
+	}
+}
+
+// Sized returns s with room for n items in all. Unlike append and [slices.Grow] it allocates no more than
+// these.
+func Sized[T any](s []T, n int) []T {
+	if cap(s) >= n {
+		return s
+	}
+	return append(make([]T, 0, n), s...)
+}
+
 // Append adds a float. A start of 0 means that it is unknown.
 func (r *Rows) Append(t int64, v uint64, start int64) {
 	if start != 0 && len(r.Starts) < len(r.Times) {
@@ -63,6 +83,7 @@ func (r *Rows) AppendBlob(t int64, k Kind, blob []byte, start int64) {
 func (r *Rows) EndBlob(t int64, k Kind, begin int, start int64) {
 	r.padKinds()
 	r.Append(t, blobRef(begin, len(r.Bytes)-begin), start)
+	r.Kinds = Sized(r.Kinds, cap(r.Times))
 	r.Kinds = append(r.Kinds[:len(r.Times)-1], k)
 }
 
@@ -127,6 +148,7 @@ func (r *Rows) AppendRows(o *Rows, i, j int) {
 
 // padStarts gives all existing rows an unknown start.
 func (r *Rows) padStarts() {
+	r.Starts = Sized(r.Starts, cap(r.Times))
 	for len(r.Starts) < len(r.Times) {
 		r.Starts = append(r.Starts, 0)
 	}
@@ -134,6 +156,10 @@ func (r *Rows) padStarts() {
 
 // padKinds gives all existing rows without a kind the kind of a float.
 func (r *Rows) padKinds() {
+	if len(r.Kinds) == len(r.Times) {
+		return
+	}
+	r.Kinds = Sized(r.Kinds, cap(r.Times))
 	for len(r.Kinds) < len(r.Times) {
 		r.Kinds = append(r.Kinds, KindFloat)
 	}

@@ -2,6 +2,9 @@ package write
 
 import (
 	"context"
+	"errors"
+	"net/http"
+	"time"
 
 	"github.com/shaledb/shale/internal/model"
 )
@@ -60,7 +63,8 @@ func (p *Path) create(ctx context.Context, b *model.Batch, s *scratch) error {
 // postpone marks the series of a label set.
 func (s *scratch) postpone(b *model.Batch, label int) {
 	if len(s.postponed) == 0 {
-		s.postponed = append(s.postponed, make([]bool, len(b.Keys))...)
+		s.postponed = model.Sized(s.postponed, len(b.Keys))[:len(b.Keys)]
+		clear(s.postponed)
 	}
 	s.postponed[b.Labels.Series[label]] = true
 }
@@ -68,8 +72,15 @@ func (s *scratch) postpone(b *model.Batch, label int) {
 // pushAllowed makes the rows of the series that are not marked in s.postponed durable and removes them from
 // the batch. After an error the batch is unchanged.
 func (p *Path) pushAllowed(ctx context.Context, b *model.Batch, s *scratch, res *Result) error {
+	if n := copyBytes(b); n > s.copied {
+		if err := reserve(b, n-s.copied); err != nil {
+			return p.noCopy(err)
+		}
+		s.copied = n
+	}
 	now := p.Batch(b.Tenant, b.Signal)
 	defer p.Recycle(now)
+	now.SizeAs(b)
 	now.Source = b.Source // for watchers
 	label := 0
 	for i, k := range b.Keys {
@@ -94,4 +105,26 @@ func (p *Path) pushAllowed(ctx context.Context, b *model.Batch, s *scratch, res 
 	}
 	b.KeepRows(func(_ model.Family, series, _ int) bool { return s.postponed[series] })
 	return nil
+}
+
+// noCopy refuses a batch for now of which only a part may be stored, since there is no memory for that part.
+// It may be stored in whole later, so it is not too large.
+func (p *Path) noCopy(err error) error {
+	var refused *Refused
+	if errors.As(err, &refused) && refused.Status == http.StatusRequestEntityTooLarge {
+		later := *refused
+		later.Status, later.RetryAfter = http.StatusServiceUnavailable, 5*time.Second
+		return &later
+	}
+	return err
+}
+
+// copyBytes returns the memory of a copy of a batch, with the origins of both.
+func copyBytes(b *model.Batch) int {
+	n := len(b.Keys)*(model.KeyBytes+4+4) + len(b.Labels.Bytes) + b.Labels.Len()*(4+4)
+	for _, f := range model.Families() {
+		c := b.Columns(f)
+		n += 4*len(c.Ends) + (8+8)*c.Len() + 8*len(c.Starts) + len(c.Kinds) + len(c.Bytes)
+	}
+	return n
 }

@@ -25,6 +25,8 @@ type scratch struct {
 	invalid   []bool   // series whose labels are not allowed; empty: none
 	postponed []bool   // series that may not be created yet
 	labels    model.LabelsBuilder
+	built     int // labels for which memory is reserved
+	copied    int // bytes of a part of the batch for which memory is reserved
 	bytes     []byte
 }
 
@@ -41,8 +43,14 @@ func (p *Path) putScratch(s *scratch) {
 
 // resolve finds the series that are new and adds their labels to the batch.
 func (p *Path) resolve(b *model.Batch, s *scratch, limits *Limits, res *Result) (err error) {
-	s.invalid = s.invalid[:0]
+	s.invalid, s.built, s.copied = s.invalid[:0], 0, 0
 	b.Labels.Reset() // left over if an earlier push of the batch failed
+	if n := len(b.Keys); n > cap(s.fresh) {
+		if err := reserve(b, freshBytes*n); err != nil {
+			return err
+		}
+		s.fresh = model.Sized(s.fresh[:0], n)
+	}
 	if s.fresh, err = p.o.Head.Resolve(b, s.fresh[:0]); err != nil || len(s.fresh) == 0 {
 		return err
 	}
@@ -83,41 +91,89 @@ func keepLabels(t *model.LabelTable, keep func(series uint32) bool) {
 // also corrects the keys of series whose labels were not canonical on the wire, and reports whether
 // there were any.
 func (p *Path) addLabels(b *model.Batch, s *scratch, limits *Limits, res *Result) (corrected bool, err error) {
-	reserver, _ := b.Source.(Reserver)
 	source, _ := b.Source.(CanonicalSource)
+	t := &b.Labels
+	if n := len(s.fresh); n > cap(t.Series) {
+		if err := reserve(b, (4+4)*n); err != nil {
+			return false, err
+		}
+		t.Series, t.Ends = model.Sized(t.Series, n), model.Sized(t.Ends, n)
+	}
 	reserved := 0
 	var last model.Labels
 	for _, i := range s.fresh {
 		l := canonicalLabels(source, b, int(i))
 		if !limits.usableAsIs(b.Signal, last, l) {
 			var changed bool
-			if l, changed = p.build(b, s, i, limits, res); l == nil {
+			if l, changed, err = p.build(b, s, i, l.Len(), limits, res); err != nil {
+				return false, err
+			}
+			if l == nil {
 				continue
 			}
 			corrected = corrected || changed
 		}
-		if more := len(b.Labels.Bytes) + len(l) - reserved; more > 0 && reserver != nil {
-			step := max(more, reserveStep)
-			if err := reserver.Reserve(int64(step)); err != nil {
-				return false, err
-			}
-			reserved += step
+		if reserved, err = roomForLabels(b, len(l), reserved); err != nil {
+			return false, err
 		}
-		b.Labels.Append(i, l)
-		last = b.Labels.At(b.Labels.Len() - 1)
+		t.Append(i, l)
+		last = t.At(t.Len() - 1)
 	}
 	return corrected, nil
 }
 
-// build builds the labels of a series, corrects its key if necessary, and reports whether it did. If
-// the labels are not allowed, it marks the series as invalid and returns nil.
-func (p *Path) build(b *model.Batch, s *scratch, i uint32, limits *Limits, res *Result) (_ model.Labels, corrected bool) {
+// freshBytes is the memory of a series in scratch: its number, and its marks.
+const freshBytes = 4 + 1 + 1
+
+// fewLabels is how many labels a set may have, whose memory is not reserved while it is built.
+const fewLabels = 1 << 10
+
+// reserve reserves memory if the source of a batch can.
+func reserve(b *model.Batch, bytes int) error {
+	if r, ok := b.Source.(Reserver); ok {
+		return r.Reserve(int64(bytes))
+	}
+	return nil
+}
+
+// roomForLabels makes room for a label set of n bytes. It returns how many bytes are reserved for all sets;
+// before is that of the last call. Sets that fit into the memory of an earlier batch are reserved as they
+// come.
+func roomForLabels(b *model.Batch, n, before int) (reserved int, err error) {
+	t := &b.Labels
+	if n += len(t.Bytes); n > cap(t.Bytes) {
+		n = max(n, 2*cap(t.Bytes))
+	}
+	if n > before {
+		step := max(n-before, reserveStep)
+		if err := reserve(b, step); err != nil {
+			return before, err
+		}
+		before += step
+	}
+	if n > cap(t.Bytes) {
+		t.Bytes = model.Sized(t.Bytes, n)
+	}
+	return before, nil
+}
+
+// build builds the labels of a series, corrects its key if necessary, and reports whether it did. If the
+// labels are not allowed, it marks the series as invalid and returns nil. It reserves memory for n labels.
+func (p *Path) build(b *model.Batch, s *scratch, i uint32, n int, limits *Limits, res *Result) (_ model.Labels, corrected bool, err error) {
+	if n > max(fewLabels, s.built) {
+		if err := reserve(b, model.LabelBuildBytes*(n-s.built)); err != nil {
+			return nil, false, err
+		}
+		s.built = n
+	}
 	s.labels.Reset()
+	s.labels.Size(n)
 	b.BuildLabels(int(i), &s.labels)
 	var reason, why string
 	if s.bytes, reason, why = limits.canonical(b.Signal, &s.labels, s.bytes[:0]); reason != "" {
 		if len(s.invalid) == 0 {
-			s.invalid = append(s.invalid, make([]bool, len(b.Keys))...)
+			s.invalid = model.Sized(s.invalid, len(b.Keys))[:len(b.Keys)]
+			clear(s.invalid)
 		}
 		s.invalid[i] = true
 		at := int(i)
@@ -125,12 +181,12 @@ func (p *Path) build(b *model.Batch, s *scratch, i uint32, limits *Limits, res *
 			at = int(b.Text.Begin(at))
 		}
 		res.Rejected.AddAt(at, reason, countSeries(b, int(i)), func() string { return Describe(&s.labels) + ": " + why })
-		return nil, false
+		return nil, false, nil
 	}
 	if k := model.Labels(s.bytes).Key(p.o.Seed, b.Signal); k != b.Keys[i] {
 		b.Keys[i], corrected = k, true
 	}
-	return model.Labels(s.bytes), corrected
+	return model.Labels(s.bytes), corrected, nil
 }
 
 // canonical appends the canonical form of labels to dst. If they are not allowed, it returns a reason

@@ -1,6 +1,6 @@
 package body
 
-import "slices"
+import "github.com/shaledb/shale/internal/model"
 
 // maxPooled is the most bytes of a buffer that returns to the pool. Larger ones are left to the garbage
 // collector, so that one huge request does not hold its memory until the process ends. The requests of
@@ -14,8 +14,8 @@ type Buffer struct {
 	reached int
 }
 
-// resize makes the buffer n bytes long, with arbitrary content.
-func (b *Buffer) resize(n int) { b.Bytes = slices.Grow(b.Bytes[:0], n)[:n] }
+// resize makes the buffer n bytes long, with arbitrary content. A new allocation has no more than these.
+func (b *Buffer) resize(n int) { b.Bytes = model.Sized(b.Bytes[:0], n)[:n] }
 
 // reach gives the buffer room for n bytes in all, and keeps its content. A new allocation has no more
 // than these bytes.

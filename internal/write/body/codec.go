@@ -81,7 +81,8 @@ func (c *Codec) Decode(e Encoding, in []byte, out *Buffer, limit int64, grow fun
 	if err := grow(int64(len(in))); err != nil {
 		return err
 	}
-	out.Bytes = append(out.Bytes[:0], in...)
+	out.resize(len(in))
+	copy(out.Bytes, in)
 	return nil
 }
 

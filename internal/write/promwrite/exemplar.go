@@ -15,6 +15,9 @@ import (
 // in OpenMetrics and Prometheus.
 const maxExemplarRunes = 128
 
+// maxExemplarBytes bounds a stored exemplar: its value, and each label with its lengths.
+const maxExemplarBytes = 16 + maxExemplarRunes*(utf8.UTFMax+12)
+
 // exemplarNumbers are the fields of an exemplar that both versions have: the bits of the value, and the
 // time in milliseconds.
 type exemplarNumbers struct{ value, ms uint64 }
@@ -46,7 +49,9 @@ func (w *walker) exemplarV1(p, end int) error {
 			if begin, next, err = wire.Message("a label of an exemplar", d, kind, next, end); err == nil {
 				var name, value []byte
 				name, value, _, err = labelMessage(d, begin, next)
-				w.one.Add(name, value)
+				if w.one.Len() <= maxExemplarRunes { // as in version 2
+					w.one.Add(name, value)
+				}
 			}
 		default:
 			next, err = numbers.field(d, n, kind, next, end)
@@ -85,6 +90,9 @@ func (w *walker) exemplarV2(p, end int) error {
 			return err
 		}
 		p = next
+	}
+	if err := w.roomForLabels(len(refs.list), refBytes); err != nil {
+		return err
 	}
 	if reason, why := refs.check(len(symbols)); reason != "" {
 		w.leaveOut(reason, write.Counts{Exemplars: 1}, func() string { return "exemplar: " + why() })
@@ -128,6 +136,9 @@ func (w *walker) addExemplar(value uint64, ms int64) error {
 		}
 	}
 	c := &w.batch.Exemplars
+	if err := w.roomForBlob(model.Exemplars, maxExemplarBytes); err != nil {
+		return err
+	}
 	begin := len(c.Bytes)
 	// The value comes before the labels, so that the labels can be built in place.
 	c.Bytes = model.AppendExemplar(c.Bytes, &model.Exemplar{Value: value})
@@ -139,5 +150,8 @@ func (w *walker) addExemplar(value uint64, ms int64) error {
 	}
 	c.Bytes = labels
 	c.EndBlob(t, model.KindExemplar, begin, 0)
-	return w.reserveRows()
+	if c.Len()&0xff == 0 {
+		return w.reserveRows()
+	}
+	return nil
 }

@@ -34,6 +34,9 @@ func (w *walker) addHistogram(p, end int) error {
 		w.leaveOut(write.ReasonHistogram, n, func() string { return fmt.Sprintf("at %d ms: %v", h.ms, err) })
 		return nil
 	}
+	if err := w.roomForBlob(model.Samples, h.out.MaxBytes()); err != nil {
+		return err
+	}
 	rows := &w.batch.Samples
 	begin := len(rows.Bytes)
 	rows.Bytes = model.AppendHistogram(rows.Bytes, &h.out)

@@ -63,8 +63,11 @@ func (w *walker) metadataV1(p, end int) error {
 	if m.family.size == 0 {
 		return nil
 	}
+	if err := w.roomForMetadata(); err != nil {
+		return err
+	}
 	w.metadata = append(w.metadata, m)
-	return w.reserveRows()
+	return nil
 }
 
 // metadataV2 parses the Metadata message of a series in [p, end).
@@ -96,17 +99,21 @@ func (w *walker) metadataV2(s *seriesWalk, p, end int) error {
 }
 
 // addFamily records the metadata of a version 2 series unless it equals that of the previous series.
-func (w *walker) addFamily(s *seriesWalk) {
+func (w *walker) addFamily(s *seriesWalk) error {
 	y := &w.symbolic
 	m := metadata{typ: s.typ, family: y.labels.nameAt, help: y.symbols[s.helpRef], unit: y.symbols[s.unitRef]}
 	if m.typ == 0 && m.help.size == 0 && m.unit.size == 0 {
-		return
+		return nil
 	}
 	m.family.size -= uint32(suffix(m.typ, m.family.slice(w.decoded)))
 	if n := len(w.metadata); n > 0 && w.metadata[n-1] == m {
-		return
+		return nil
+	}
+	if err := w.roomForMetadata(); err != nil {
+		return err
 	}
 	w.metadata = append(w.metadata, m)
+	return nil
 }
 
 // suffix returns the length of the suffix that a series name adds to the name of its metric family,

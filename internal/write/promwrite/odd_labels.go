@@ -64,9 +64,23 @@ func labelMessage(d []byte, p, end int) (name, value []byte, minimal bool, err e
 
 // rebuild writes the labels of the TimeSeries message in [p, end) to the arena in canonical form and
 // passes them to the key builder. If a name occurs twice, the labels keep their order, and the write
-// path rejects them when it builds them.
-func (w *walker) rebuild(s *seriesWalk, p, end int) span {
+// path rejects them when it builds them. It reserves memory first.
+func (w *walker) rebuild(s *seriesWalk, p, end int) (span, error) {
+	n := 0
+	each(w.decoded, p, end, func(number int32, _, _ int) {
+		if number == 1 {
+			n++
+		}
+	})
+	if err := w.roomForLabels(n, model.LabelBuildBytes); err != nil {
+		return span{}, err
+	}
+	// A label without a name or a value gets an empty one.
+	if err := w.roomInArena(end - p + 4*n); err != nil {
+		return span{}, err
+	}
 	w.labels.Reset()
+	w.labels.Size(n)
 	w.keys.Reset()
 	s.named = false
 	for p < end {
@@ -96,5 +110,5 @@ func (w *walker) rebuild(s *seriesWalk, p, end int) span {
 		}
 	}
 	w.arena = arena
-	return span{uint32(at) | inArena, uint32(len(arena) - at)}
+	return span{uint32(at) | inArena, uint32(len(arena) - at)}, nil
 }

@@ -128,7 +128,7 @@ func (w *walker) elect(s *seriesWalk, cluster, replica []byte) bool {
 		}
 		return true
 	}
-	w.election.parts = append(parts, electedPart{v, at, at + 1, newest})
+	w.election.parts = append(growParts(parts), electedPart{v, at, at + 1, newest})
 	return true
 }
 

@@ -112,16 +112,14 @@ func (w *walker) index() (first int, err error) {
 	return first, nil
 }
 
-// growSymbols makes room for all further symbols, the first of which is at p. It reserves the room before it
-// allocates any. Growing by append would allocate five times as much in all, and nothing of that is reserved:
-// it stays until the garbage collector has run, which on a busy machine is after the request.
+// growSymbols makes room for all further symbols, the first of which is at p, as grow does for rows.
 func (w *walker) growSymbols(p int) error {
 	y := &w.symbolic
 	n := len(y.symbols) + symbolsFrom(w.decoded, p)
-	if err := w.reserveTo(w.used() + int64(n-len(y.symbols))*symbolBytes); err != nil {
+	if err := w.room.Reserve(w.room.Used() + w.other() + int64(n-len(y.symbols))*symbolBytes); err != nil {
 		return err
 	}
-	y.symbols = append(make([]span, 0, n), y.symbols...)
+	y.symbols = model.Sized(y.symbols, n)
 	return nil
 }
 

@@ -22,6 +22,7 @@ func (w *walker) walkV1() error {
 			if err != nil {
 				return err
 			}
+			w.at = p
 			if err := w.seriesV1(begin, stop); err != nil {
 				return err
 			}
@@ -31,6 +32,7 @@ func (w *walker) walkV1() error {
 			if err != nil {
 				return err
 			}
+			w.at = p
 			if err := w.metadataV1(begin, stop); err != nil {
 				return err
 			}
@@ -83,12 +85,18 @@ func (w *walker) seriesV1(p, end int) error {
 	}
 	labels := spanOf(s.begin, s.end)
 	if !s.plain {
-		labels = w.rebuild(&s, begin, end)
+		var err error
+		if labels, err = w.rebuild(&s, begin, end); err != nil {
+			return err
+		}
 	}
 	if !s.named {
 		w.dropSeries(&s, write.ReasonLabels, func() string { return "the series has no metric name" })
 	}
 	if w.election.elector != nil && w.hasRows(&s) {
+		if err := w.roomInArena(int(labels.size)); err != nil {
+			return err
+		}
 		var stored bool
 		if labels, stored = w.electPlain(&s, labels); !stored && len(w.pending) == 0 {
 			return nil

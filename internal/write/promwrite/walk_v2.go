@@ -6,6 +6,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/write"
 	"github.com/shaledb/shale/internal/write/wire"
 )
@@ -28,6 +29,7 @@ func (w *walker) walkV2() error {
 		if err != nil {
 			return err
 		}
+		w.at = p
 		if err := w.seriesV2(begin, stop); err != nil {
 			return err
 		}
@@ -123,12 +125,18 @@ func (w *walker) refer(s *seriesWalk, begin, stop int) error {
 	}
 	if s.refs.at&inArena == 0 {
 		at := len(w.arena)
+		if err := w.roomInArena(int(s.refs.size)); err != nil {
+			return err
+		}
 		w.arena = append(w.arena, s.refs.slice(w.decoded)...)
 		s.refs.at = uint32(at) | inArena
 	}
+	if err := w.roomInArena(stop - begin); err != nil {
+		return err
+	}
 	w.arena = append(w.arena, w.decoded[begin:stop]...)
 	s.refs.size += uint32(stop - begin)
-	return w.reserveRows()
+	return nil
 }
 
 // endSeriesV2 computes the key of the series after all its fields have been parsed.
@@ -139,6 +147,9 @@ func (w *walker) endSeriesV2(s *seriesWalk) error {
 			w.emptyExample = w.describe(s.refs)
 		}
 		return nil
+	}
+	if err := w.roomForReferences(); err != nil {
+		return err
 	}
 	if w.hasRows(s) {
 		if reason, why := w.referenced(s); reason != "" {
@@ -155,7 +166,9 @@ func (w *walker) endSeriesV2(s *seriesWalk) error {
 	if !w.hasRows(s) {
 		return nil
 	}
-	w.addFamily(s)
+	if err := w.addFamily(s); err != nil {
+		return err
+	}
 	w.startRows(s)
 	return w.closeSeries(s.refs, w.keys.Key(y.labels.canonical))
 }
@@ -193,6 +206,7 @@ func (w *walker) startRows(s *seriesWalk) {
 		return
 	}
 	rows := &w.batch.Samples.Rows
+	rows.Starts = model.Sized(rows.Starts, cap(rows.Times))
 	for len(rows.Starts) < rows.Len() {
 		rows.Starts = append(rows.Starts, 0)
 	}

@@ -8,20 +8,18 @@ import (
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/write"
-	bodies "github.com/shaledb/shale/internal/write/body"
 	"github.com/shaledb/shale/internal/write/wire"
 )
 
-// Memory in bytes that a walk reserves in addition to the decoded body, and the step in which it does.
-// A sample may take only two bytes on the wire, so the size of the body says little about the size of
-// the columns.
+// Memory in bytes that a walk reserves in addition to the decoded body: of a row with its kind, of its start,
+// of a series with its ends and span, of a symbol, and of the metadata of a family. A sample may take only
+// two bytes on the wire, so the size of the body says little about the size of the columns.
 const (
-	rowBytes      = 8 + 8
+	rowBytes      = 8 + 8 + 1
 	startBytes    = 8
 	seriesBytes   = model.KeyBytes + 4 + 4 + 8
 	symbolBytes   = 8
-	metadataBytes = 32
-	reserveStep   = 256 << 10
+	metadataBytes = 28
 )
 
 // walker turns a decoded body into a batch. It is the batch's [model.LabelSource] until the push has
@@ -44,9 +42,14 @@ type walker struct {
 	symbolic  symbolic
 	election  election
 
-	// reserve reserves memory before it is used. reserved is the total so far.
-	reserve  func(bytes int64) error
-	reserved int64
+	// reserve reserves memory before it is used, and room that of the batch. at is where the series begins
+	// that is being parsed. roomy are the capacities at the start of what is not in the batch.
+	reserve func(bytes int64) error
+	room    write.Room
+	at      int
+	roomy   struct{ arena, metadata, symbols int }
+	// scratch is the most memory that the labels of one series have taken.
+	scratch int64
 
 	// pending has the rejected rows of the current series, whose labels are not known yet.
 	pending []pending
@@ -60,7 +63,13 @@ type walker struct {
 func (w *walker) start(v version, decoded []byte, seed model.KeySeed, limits write.Limits, b *model.Batch, reserve func(int64) error) {
 	w.version = v
 	w.keys.Seed, w.keys.Signal = seed, model.Metrics
-	w.decoded, w.batch, w.reserve, w.reserved = decoded, b, reserve, 0
+	w.decoded, w.batch, w.reserve, w.at, w.scratch = decoded, b, reserve, 0, 0
+	perRow := int64(rowBytes)
+	if v == v2 {
+		perRow += startBytes
+	}
+	w.room.Start(b, seriesBytes, perRow, reserve)
+	w.roomy.arena, w.roomy.metadata, w.roomy.symbols = cap(w.arena), cap(w.metadata), cap(w.symbolic.symbols)
 	w.spans, w.arena, w.metadata = w.spans[:0], w.arena[:0], w.metadata[:0]
 	w.pending, w.left, w.empty, w.emptyExample = w.pending[:0], nil, 0, ""
 	w.buckets = limits.Buckets()
@@ -79,7 +88,10 @@ func (w *walker) walk() error {
 	if m, ok := errors.AsType[*wire.Malformed](err); ok {
 		return (*malformed)(m)
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return w.reserveRows()
 }
 
 // Reserve reserves memory for the write path.
@@ -184,9 +196,17 @@ func (w *walker) truncate(s *seriesWalk) {
 
 // closeSeries ends the series and gives its rows the key.
 func (w *walker) closeSeries(labels span, k model.Key) error {
-	w.spans = append(w.spans, labels)
+	if len(w.batch.Keys) == cap(w.batch.Keys) {
+		if err := w.grow(); err != nil {
+			return err
+		}
+	}
+	w.spans = append(model.Sized(w.spans, cap(w.batch.Keys)), labels)
 	w.batch.EndSeries(k)
-	return w.reserveRows()
+	if len(w.batch.Keys)&0xff == 0 {
+		return w.reserveRows()
+	}
+	return nil
 }
 
 // addFloat adds a sample; times are in milliseconds.
@@ -198,6 +218,11 @@ func (w *walker) addFloat(value uint64, ms, startMs int64) error {
 		return nil
 	}
 	rows := &w.batch.Samples
+	if len(rows.Times) == cap(rows.Times) {
+		if err := w.grow(); err != nil {
+			return err
+		}
+	}
 	rows.Append(t, value, start)
 	if len(rows.Times)&0xfff == 0 {
 		return w.reserveRows()
@@ -210,32 +235,6 @@ func (w *walker) addFloat(value uint64, ms, startMs int64) error {
 func nanoseconds(ms int64) (ns int64, ok bool) {
 	const limit = math.MaxInt64 / 1_000_000
 	return ms * 1_000_000, ms <= limit && ms >= -limit
-}
-
-// used returns the bytes of the rows and labels that have been added.
-func (w *walker) used() int64 {
-	s, e := &w.batch.Samples, &w.batch.Exemplars
-	return int64(s.Len()+e.Len())*rowBytes + int64(len(s.Starts))*startBytes + int64(len(s.Kinds)+len(e.Kinds)+len(s.Bytes)+len(e.Bytes)) +
-		int64(len(w.spans))*seriesBytes + int64(len(w.symbolic.symbols))*symbolBytes + int64(len(w.metadata))*metadataBytes + int64(len(w.arena))
-}
-
-// reserveRows reserves memory for the rows and labels that have been added.
-func (w *walker) reserveRows() error { return w.reserveTo(w.used()) }
-
-// reserveTo reserves memory until that many bytes are reserved.
-func (w *walker) reserveTo(used int64) error {
-	if used <= w.reserved {
-		return nil
-	}
-	if n := max(len(w.batch.Samples.Bytes), len(w.batch.Exemplars.Bytes)); n > bodies.MaxDecoded {
-		return tooLarge("stored histograms or exemplars", int64(n), "limits.decoded-bytes", bodies.MaxDecoded)
-	}
-	step := max(used-w.reserved, reserveStep)
-	if err := w.reserve(step); err != nil {
-		return err
-	}
-	w.reserved += step
-	return nil
 }
 
 func tooLarge(what string, n int64, limit string, most int64) error {
