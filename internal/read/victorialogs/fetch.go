@@ -83,7 +83,7 @@ var fetches = sync.Pool{New: func() any {
 func newFetch(p *page, want columns) *fetch {
 	f := fetches.Get().(*fetch)
 	f.p, f.want = p, want
-	f.entries.Start(&p.source.streams.rules, &f.batch, func(int64) error { return nil })
+	f.entries.Start(&p.source.streams.rules, &f.batch, 0, func(int64) error { return nil })
 	return f
 }
 

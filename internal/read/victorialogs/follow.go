@@ -132,7 +132,7 @@ func (f *followed) look(ctx context.Context, fn func(*model.Batch)) error {
 
 func (f *followed) begin() {
 	f.batch = model.Batch{Tenant: f.req.Tenant, Signal: model.Logs}
-	f.entries.Start(&f.source.streams.rules, &f.batch, func(int64) error { return nil })
+	f.entries.Start(&f.source.streams.rules, &f.batch, 0, func(int64) error { return nil })
 }
 
 // add takes a row.

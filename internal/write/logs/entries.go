@@ -9,12 +9,12 @@ import (
 	"github.com/shaledb/shale/internal/write"
 )
 
-// Memory in bytes that entries need besides their lines and metadata, and the step in which it is
-// reserved.
+// Memory in bytes that entries need besides their lines and metadata: of a row, and of a series with its end
+// and the pointer to its stream. fewRows is the least room for either.
 const (
 	rowBytes    = 8 + 8 + 1
-	streamBytes = model.KeyBytes + 4 + 4 + 8
-	reserveStep = 256 << 10
+	seriesBytes = model.KeyBytes + 4 + 8
+	fewRows     = 64
 	// maxTextBytes bounds the lines of a batch, because offsets have 32 bits.
 	maxTextBytes = 1<<31 - 1
 )
@@ -28,13 +28,18 @@ type Entries struct {
 	// Left has the lines that cannot be stored.
 	Left write.Rejections
 
-	rules    *Rules
-	batch    *model.Batch
-	stream   *Stream
-	streams  []*Stream
-	reserve  func(bytes int64) error
-	reserved int64
-	levels   [levels]levelLabel
+	rules   *Rules
+	batch   *model.Batch
+	stream  *Stream
+	streams []*Stream
+	reserve func(bytes int64) error
+	room    write.Room
+	// body is the size of the decoded body.
+	body int
+	// held are the bytes of the streams of the request. labels and text are the most that was needed to parse
+	// the labels of one stream and to hold the text of one line. counted is the sum that is reserved.
+	held, labels, text, counted int64
+	levels                      [levels]levelLabel
 }
 
 var (
@@ -42,14 +47,16 @@ var (
 	_ write.CanonicalSource = (*Entries)(nil)
 )
 
-// Start prepares e for a request.
-func (e *Entries) Start(rules *Rules, b *model.Batch, reserve func(bytes int64) error) {
+// Start prepares e for a request with a decoded body of that many bytes.
+func (e *Entries) Start(rules *Rules, b *model.Batch, body int, reserve func(bytes int64) error) {
 	if e.levels[levelUnknown].value == nil {
 		for l := levelUnknown; l < levels; l++ {
 			e.levels[l] = newLevelLabel([]byte(l.String()))
 		}
 	}
-	e.rules, e.batch, e.reserve, e.reserved = rules, b, reserve, 0
+	e.rules, e.batch, e.reserve, e.body = rules, b, reserve, body
+	e.held, e.labels, e.text, e.counted = 0, 0, 0, 0
+	e.room.Start(b, seriesBytes, rowBytes, reserve)
 	e.streams, e.Left = e.streams[:0], nil
 	b.Source = e
 }
@@ -80,9 +87,52 @@ func (e *Entries) End() error {
 	if b.Text.Len() == begin {
 		return nil
 	}
+	if n := len(b.Keys); n == cap(b.Keys) {
+		if err := e.room.Series(max(2*n, fewRows), e.other()); err != nil {
+			return err
+		}
+	}
 	b.EndSeries(e.stream.Key)
-	e.streams = append(e.streams, e.stream)
-	return e.reserveRows()
+	e.streams = append(model.Sized(e.streams, cap(b.Keys)), e.stream)
+	if e.held += e.stream.bytes(); len(b.Keys)&0xff == 0 || e.other()-e.counted > uncounted {
+		return e.reserveRows()
+	}
+	return nil
+}
+
+// uncounted is how many bytes of streams, labels and text may wait to be reserved together with others.
+const uncounted = 64 << 10
+
+// other returns the bytes that count besides those of the batch.
+func (e *Entries) other() int64 { return e.held + e.labels + e.text }
+
+// Memory for parsing labels, in the worst of all forms: of a byte of an object of JSON, whose values have
+// escapes, and of a label.
+const (
+	labelsBytes = 8
+	labelBytes  = 640
+)
+
+// ExpectLabels reserves memory for parsing at most n labels that are spelled in so many bytes.
+func (e *Entries) ExpectLabels(bytes, n int) error {
+	if bytes > model.MaxLabelBytes {
+		return nil // they are not parsed
+	}
+	e.labels = max(e.labels, labelsBytes*int64(bytes)+labelBytes*int64(n))
+	return e.reserveOther()
+}
+
+// ExpectText reserves memory for the text of one line that is not in the body as it is.
+func (e *Entries) ExpectText(bytes int) error {
+	e.text = max(e.text, int64(bytes))
+	return e.reserveOther()
+}
+
+func (e *Entries) reserveOther() error {
+	if e.other()-e.counted > uncounted {
+		return e.reserveRows()
+	}
+	return nil
 }
 
 // Add adds a line with the metadata in Meta to the stream, or rejects it. Time t is in Unix
@@ -93,15 +143,36 @@ func (e *Entries) Add(t int64, line []byte) error {
 		return nil
 	}
 	rows := &e.batch.Text
+	if err := e.roomFor(line); err != nil {
+		return err
+	}
 	begin := len(rows.Bytes)
 	rows.Bytes = binary.AppendUvarint(rows.Bytes, uint64(len(line)))
 	rows.Bytes = append(rows.Bytes, line...)
 	rows.Bytes = e.AppendMetadata(rows.Bytes, line)
 	rows.EndBlob(t, model.KindText, begin, 0)
-	if len(rows.Times)&0xff == 0 || len(rows.Bytes)-begin > reserveStep/4 {
+	if len(rows.Times)&0xff == 0 || len(rows.Bytes)-begin > 64<<10 {
 		return e.reserveRows()
 	}
 	return nil
+}
+
+// roomFor makes room for a line and its metadata. The lines of a request rarely take more than its body.
+func (e *Entries) roomFor(line []byte) error {
+	rows := &e.batch.Text
+	bytes := binary.MaxVarintLen32 + len(line) + e.Meta.mostBytes(max(len(e.stream.level.value), len("critical")))
+	if len(rows.Bytes)+bytes > maxTextBytes {
+		return &write.Refused{
+			Status: http.StatusRequestEntityTooLarge, Limit: "limits.decoded-bytes",
+			Text: fmt.Sprintf("the lines of the request exceed %d bytes as stored; send fewer lines per request", maxTextBytes),
+		}
+	}
+	if n := len(rows.Times); n == cap(rows.Times) {
+		if err := e.room.Rows(model.Text, max(2*n, fewRows), e.other()); err != nil {
+			return err
+		}
+	}
+	return e.room.Blob(model.Text, bytes, max(e.body, 2*len(rows.Bytes)), e.other())
 }
 
 // LeaveOut counts a rejected line. It calls why for the first few only.
@@ -198,23 +269,8 @@ func (e *Entries) level(line []byte) levelLabel {
 
 // reserveRows reserves memory for the rows and streams that have been added.
 func (e *Entries) reserveRows() error {
-	rows := &e.batch.Text
-	used := int64(len(rows.Bytes)) + int64(rows.Len())*rowBytes + int64(len(e.streams))*streamBytes
-	if used <= e.reserved {
-		return nil
-	}
-	if len(rows.Bytes) > maxTextBytes {
-		return &write.Refused{
-			Status: http.StatusRequestEntityTooLarge, Limit: "limits.decoded-bytes",
-			Text: fmt.Sprintf("the lines of the request exceed %d bytes as stored; send fewer lines per request", maxTextBytes),
-		}
-	}
-	step := max(used-e.reserved, reserveStep)
-	if err := e.reserve(step); err != nil {
-		return err
-	}
-	e.reserved += step
-	return nil
+	e.counted = e.other()
+	return e.room.Reserve(e.room.Used() + e.counted)
 }
 
 // Reserve reserves memory for the write path.

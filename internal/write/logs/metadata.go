@@ -50,6 +50,31 @@ const (
 	mostMetadataEntries = 1 << 10
 )
 
+// Mark is a state of a Metadata.
+type Mark struct{ entries, arena int }
+
+// Mark returns the present state.
+func (m *Metadata) Mark() Mark { return Mark{m.entries, len(m.arena)} }
+
+// Rewind forgets names that were sanitized since the mark, if no entry was added since. It reports whether
+// that is so.
+func (m *Metadata) Rewind(to Mark) bool {
+	if m.entries != to.entries {
+		return false
+	}
+	m.arena = m.arena[:to.arena]
+	return true
+}
+
+// AddLong counts an entry of so many bytes that the line will be rejected: more than MostBytes.
+func (m *Metadata) AddLong(bytes int) {
+	m.bytes += bytes
+	m.entries++
+}
+
+// MostBytes is the most metadata of a line, in bytes, whatever the limits are.
+const MostBytes = mostMetadataBytes
+
 // Full reports whether the metadata exceeds the limits, so that the line will be rejected.
 func (m *Metadata) Full() bool { return m.bytes > mostMetadataBytes || m.entries > mostMetadataEntries }
 
@@ -93,10 +118,9 @@ func (m *Metadata) Sanitize(name []byte) ([]byte, error) {
 // Add adds an entry. The bytes must not change until the line has been added. It sanitizes the name to
 // letters, digits and single underscores, and replaces invalid UTF-8 in the value by spaces.
 func (m *Metadata) Add(name, value []byte) {
-	full := m.Full()
 	m.bytes += len(name) + len(value)
 	m.entries++
-	if full {
+	if m.Full() {
 		return
 	}
 	if !plainName(name) {
@@ -205,6 +229,21 @@ func (m *Metadata) level() (value []byte) {
 		}
 	}
 	return value
+}
+
+// mostBytes returns the most bytes that appendTo appends, with a level of at most level bytes or a value of
+// the metadata as level.
+func (m *Metadata) mostBytes(level int) int {
+	const lengths = 3 + 3*binary.MaxVarintLen32
+	n := lengths + len(detectedLevel)
+	for all := m; all != nil; all = all.base {
+		for i := range all.pairs {
+			p := &all.pairs[i]
+			n += lengths + len(p.name) + len(p.value)
+			level = max(level, len(p.value))
+		}
+	}
+	return n + level
 }
 
 // empty reports whether there are no entries.

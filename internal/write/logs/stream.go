@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"strings"
+	"unsafe"
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/write"
@@ -24,6 +25,11 @@ type Stream struct {
 	level levelLabel
 	// judged are the limits that Reason is about.
 	judged LabelLimits
+}
+
+// bytes returns the memory of the stream. Its level is a copy of a label, or shared.
+func (s *Stream) bytes() int64 {
+	return int64(unsafe.Sizeof(*s)) + int64(cap(s.Labels)+len(s.Why)+cap(s.level.value)+cap(s.level.label))
 }
 
 // newStream applies the rules to labels, which may be in any order.

@@ -15,7 +15,7 @@ import (
 
 // walkJSON parses a JSON body of either form: an object in which only the array of streams matters.
 func (w *walker) walkJSON() error {
-	s := &scanner{b: w.decoded}
+	s := &scanner{b: w.decoded, expectText: w.entries.ExpectText}
 	if err := s.expect('{'); err != nil {
 		return err
 	}
@@ -124,6 +124,10 @@ func (w *walker) jsonStream(s *scanner) error {
 	var raw []byte
 	if m.labelsAt >= 0 {
 		raw = s.b[m.labelsAt:m.labelsEnd:m.labelsEnd]
+	}
+	// An object has a colon for each label, and a string has an equals sign.
+	if err := w.entries.ExpectLabels(len(raw), bytes.Count(raw, []byte(":"))+bytes.Count(raw, []byte("="))); err != nil {
+		return err
 	}
 	w.entries.Begin(atByte(m.labelsAt, w.streams.Get(w.rules, raw, readJSONLabels)))
 	end := s.p

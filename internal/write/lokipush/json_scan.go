@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/shaledb/shale/internal/jsonscan"
+	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/write/wire"
 )
 
@@ -16,6 +17,8 @@ const maxJSONDepth = 64
 type scanner struct {
 	b []byte
 	p int
+	// expectText reserves memory for an arena of so many bytes; nil: it is reserved already.
+	expectText func(bytes int) error
 }
 
 func (s *scanner) malformed(what string) error {
@@ -83,6 +86,15 @@ func (s *scanner) plain(what string, arena *[]byte) ([]byte, error) {
 		return raw, err
 	}
 	begin := len(*arena)
+	if n := begin + len(raw); n > cap(*arena) { // no escape is shorter than what it stands for
+		n = max(n, 2*cap(*arena))
+		if s.expectText != nil {
+			if err := s.expectText(n); err != nil {
+				return nil, err
+			}
+		}
+		*arena = model.Sized(*arena, n)
+	}
 	out, ok := jsonscan.AppendUnescaped(*arena, raw, jsonscan.JSON)
 	if !ok {
 		s.p = at

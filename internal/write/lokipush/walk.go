@@ -1,9 +1,9 @@
 package lokipush
 
 import (
+	"bytes"
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/write"
@@ -26,9 +26,7 @@ type walker struct {
 // start prepares the walker for a body.
 func (w *walker) start(streams *logs.Streams, rules *logs.Rules, decoded []byte, b *model.Batch, reserve func(int64) error) {
 	w.decoded, w.streams, w.rules, w.found = decoded, streams, rules, 0
-	w.entries.Start(rules, b, reserve)
-	// Lines make up almost all of a body. Their memory is reserved as they are added.
-	b.Text.Bytes = slices.Grow(b.Text.Bytes, min(len(decoded), 1<<20))
+	w.entries.Start(rules, b, len(decoded), reserve)
 }
 
 // memory returns the bytes that the walker keeps between requests.
@@ -99,6 +97,9 @@ func (w *walker) stream(p, end int) error {
 	}
 	if entries == 0 {
 		return nil
+	}
+	if err := w.entries.ExpectLabels(len(labels), bytes.Count(labels, []byte("="))); err != nil {
+		return err
 	}
 	w.entries.Begin(w.streams.GetText(w.rules, labels))
 	for at := p; at < end; {

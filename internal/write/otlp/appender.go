@@ -1,11 +1,13 @@
 package otlp
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
 	"strings"
 	"unicode/utf8"
+	"unsafe"
 
 	"github.com/prometheus/prometheus/model/exemplar"
 	"github.com/prometheus/prometheus/model/histogram"
@@ -16,11 +18,12 @@ import (
 	"github.com/shaledb/shale/internal/write"
 )
 
-// Memory in bytes that samples need in a batch, and the step in which it is reserved.
+// Memory in bytes of a sample in a batch, and of its series with the ends. fewRows is the least room for
+// either.
 const (
 	rowBytes    = 8 + 8 + 8 + 1
-	seriesBytes = model.KeyBytes + 4 + 4 + 8
-	reserveStep = 256 << 10
+	seriesBytes = model.KeyBytes + 4 + 4 + 4
+	fewRows     = 64
 )
 
 // appender puts the samples of one request into a batch, each as a series of its own. It is the batch's
@@ -38,8 +41,10 @@ type appender struct {
 	// families has the metadata of metric families.
 	families []family
 
-	reserve  func(bytes int64) error
-	reserved int64
+	reserve func(bytes int64) error
+	room    write.Room
+	// texts are the bytes of the texts in families.
+	texts int64
 	// err is the error that ended the request.
 	err error
 }
@@ -71,6 +76,9 @@ func (a *appender) Append(_ storage.SeriesRef, ls labels.Labels, st, t int64, v 
 		})
 		return 0, nil
 	}
+	if a.err = a.roomFor(ls, &o); a.err != nil {
+		return 0, a.err
+	}
 	rows := &a.batch.Samples
 	if h == nil && fh == nil {
 		rows.Append(at, math.Float64bits(v), start)
@@ -78,8 +86,13 @@ func (a *appender) Append(_ storage.SeriesRef, ls labels.Labels, st, t int64, v 
 		a.left.Add(reason, n, func() string { return shorten(ls.String()) + ": " + why.Error() })
 		return 0, nil
 	}
+	if a.err != nil {
+		return 0, a.err
+	}
 	for i := range o.Exemplars {
-		a.exemplar(&o.Exemplars[i], at, ls)
+		if a.exemplar(&o.Exemplars[i], at, ls); a.err != nil {
+			return 0, a.err
+		}
 	}
 	a.endSeries(ls)
 	a.addFamily(&o)
@@ -148,6 +161,9 @@ func (a *appender) histogram(h *histogram.Histogram, fh *histogram.FloatHistogra
 		return write.ReasonTooManyBuckets, fmt.Errorf("a histogram has more than %d buckets, spans or bounds (limits.histogram-buckets)", a.buckets)
 	}
 	rows := &a.batch.Samples
+	if a.err = a.room.Blob(model.Samples, o.MaxBytes(), math.MaxInt, a.other()); a.err != nil {
+		return "", nil
+	}
 	begin := len(rows.Bytes)
 	rows.Bytes = model.AppendHistogram(rows.Bytes, o)
 	rows.EndBlob(at, model.KindHistogram, begin, start)
@@ -194,6 +210,9 @@ func (a *appender) exemplar(e *exemplar.Exemplar, at int64, series labels.Labels
 		reason, why = write.ReasonExemplar, fmt.Sprintf("the labels of an exemplar have more than %d characters", exemplar.ExemplarMaxLabelSetLength)
 	}
 	if reason == "" {
+		if a.err = a.room.Blob(model.Exemplars, maxExemplarBytes, math.MaxInt, a.other()); a.err != nil {
+			return
+		}
 		c := &a.batch.Exemplars
 		begin := len(c.Bytes)
 		c.Bytes = model.AppendExemplar(c.Bytes, &model.Exemplar{Value: math.Float64bits(e.Value)})
@@ -219,6 +238,7 @@ func (a *appender) addFamily(o *storage.AOptions) {
 		return
 	}
 	f.name, f.help, f.unit = strings.Clone(f.name), strings.Clone(f.help), strings.Clone(f.unit)
+	a.texts += int64(len(f.name) + len(f.help) + len(f.unit))
 	a.families = append(a.families, f)
 }
 
@@ -231,20 +251,60 @@ func nanoseconds(ms int64) (ns int64, ok bool) {
 
 func shorten(s string) string { return strings.ToValidUTF8(s[:min(len(s), 250)], "") }
 
-// reserveRows reserves memory for the rows and labels that have been added.
-func (a *appender) reserveRows() error {
-	s, e := &a.batch.Samples, &a.batch.Exemplars
-	used := int64(s.Len()+e.Len())*rowBytes + int64(len(s.Bytes)+len(e.Bytes)+len(a.labels)) + int64(len(a.ends))*seriesBytes
-	if used <= a.reserved {
+// maxExemplarBytes bounds a stored exemplar: its value, and each label with its lengths.
+const maxExemplarBytes = 16 + exemplar.ExemplarMaxLabelSetLength*(utf8.UTFMax+12)
+
+// roomFor makes room for a sample with labels, for its exemplars, and for the metadata of its family.
+func (a *appender) roomFor(ls labels.Labels, o *storage.AOptions) error {
+	b, other := a.batch, a.other()
+	if n := len(b.Keys); n == cap(b.Keys) {
+		if err := a.room.Series(max(2*n, fewRows), other); err != nil {
+			return err
+		}
+		a.ends = model.Sized(a.ends, cap(b.Keys))
+	}
+	if n := b.Samples.Len(); n == cap(b.Samples.Times) {
+		if err := a.room.Rows(model.Samples, max(2*n, fewRows), other); err != nil {
+			return err
+		}
+	}
+	if n := b.Exemplars.Len() + len(o.Exemplars); n > cap(b.Exemplars.Times) {
+		if err := a.room.Rows(model.Exemplars, max(n, 2*b.Exemplars.Len()), other); err != nil {
+			return err
+		}
+	}
+	if n := len(a.families); n == cap(a.families) {
+		n = max(2*n, fewRows)
+		if err := a.room.Reserve(a.room.Used() + other + int64(n)*int64(unsafe.Sizeof(family{}))); err != nil {
+			return err
+		}
+		a.families = model.Sized(a.families, n)
+	}
+	return a.roomForLabels(ls)
+}
+
+// roomForLabels makes room for labels in canonical form.
+func (a *appender) roomForLabels(ls labels.Labels) error {
+	n := len(a.labels)
+	ls.Range(func(l labels.Label) { n += 3 + 3*binary.MaxVarintLen32 + len(l.Name) + len(l.Value) })
+	if n <= cap(a.labels) {
 		return nil
 	}
-	step := max(used-a.reserved, reserveStep)
-	if err := a.reserve(step); err != nil {
+	n = max(n, 2*cap(a.labels))
+	if err := a.room.Reserve(a.room.Used() + a.other() + int64(n-cap(a.labels))); err != nil {
 		return err
 	}
-	a.reserved += step
+	a.labels = model.Sized(a.labels, n)
 	return nil
 }
+
+// other returns the bytes that are used besides the batch.
+func (a *appender) other() int64 {
+	return int64(cap(a.labels)) + int64(cap(a.families))*int64(unsafe.Sizeof(family{})) + a.texts
+}
+
+// reserveRows reserves memory for the rows and labels that have been added.
+func (a *appender) reserveRows() error { return a.room.Reserve(a.room.Used() + a.other()) }
 
 // Reserve reserves memory for the write path.
 func (a *appender) Reserve(bytes int64) error { return a.reserve(bytes) }

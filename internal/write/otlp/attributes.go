@@ -1,6 +1,8 @@
 package otlp
 
 import (
+	"fmt"
+
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/write/logs"
 	"github.com/shaledb/shale/internal/write/wire"
@@ -29,8 +31,18 @@ func (w *writer) attribute(m *logs.Metadata, prefix, key []byte, v value, depth 
 		m.Add(key, nil) // counts the attribute
 		return nil
 	}
-	if len(prefix) > 0 {
-		begin := len(w.arena)
+	begin, mark := len(w.arena), m.Mark()
+	switch size := len(prefix) + 1 + len(key); {
+	case size > logs.MostBytes && v.kind != mapValue:
+		m.AddLong(size)
+		return nil
+	case size > logs.MostBytes:
+		// The names of all members are too long as well, so they need not be written.
+		return w.members(m, longName, v, depth)
+	case len(prefix) > 0:
+		if err := w.roomForName(size); err != nil {
+			return err
+		}
 		w.arena = append(append(append(w.arena, prefix...), '_'), key...)
 		key = w.arena[begin:len(w.arena):len(w.arena)]
 	}
@@ -47,12 +59,26 @@ func (w *writer) attribute(m *logs.Metadata, prefix, key []byte, v value, depth 
 		m.Add(key, nil) // records the error
 		return nil
 	}
+	if err := w.members(m, name, v, depth); err != nil {
+		return err
+	}
+	if m.Rewind(mark) {
+		w.arena = w.arena[:begin] // there are no members, and nothing else bounds how many such maps there are
+	}
+	return nil
+}
+
+// longName stands for any prefix that is too long.
+var longName = make([]byte, logs.MostBytes)
+
+// members adds the members of a map.
+func (w *writer) members(m *logs.Metadata, prefix []byte, v value, depth int) error {
 	return each(w.d, v.begin, v.end, func(begin, stop int) error {
 		key, item, err := keyValue(w.d, begin, stop)
 		if err != nil {
 			return err
 		}
-		return w.attribute(m, name, key, item, depth+1)
+		return w.attribute(m, prefix, key, item, depth+1)
 	})
 }
 
@@ -73,9 +99,12 @@ func (w *writer) resource(m *logs.Metadata, p, end int, labels bool) error {
 func readStream(resource []byte, lb *model.LabelsBuilder) error {
 	var m logs.Metadata
 	m.Reset()
-	w := writer{d: resource, reserve: func(int64) error { return nil }} // no more than the label limit of 1 MiB
+	w := writer{d: resource, reserve: func(int64) error { return nil }} // the caller has reserved it
 	if err := w.resource(&m, 0, len(resource), true); err != nil {
 		return err
+	}
+	if m.Full() {
+		return fmt.Errorf("%w: the labels of the resource: %s", model.ErrInvalid, m.Lost())
 	}
 	m.Each(lb.Add)
 	return nil

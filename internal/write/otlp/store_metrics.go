@@ -36,6 +36,7 @@ func (h *Handler) storeMetrics(r *receive.Request, f form) (receive.Response, er
 	defer h.o.Sink.Recycle(b)
 	a := &appender{batch: b, reserve: r.Reserve, left: &left, buckets: limits.Buckets()}
 	a.keys.Seed, a.keys.Signal = h.o.Sink.Seed(), model.Metrics
+	a.room.Start(b, seriesBytes, rowBytes, r.Reserve)
 	b.Source = a
 	if err := h.translate(r, md, p.span(), a); err != nil {
 		return receive.Response{}, err

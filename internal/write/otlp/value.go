@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"unicode/utf8"
 
+	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/write/wire"
 )
 
@@ -101,16 +102,49 @@ func keyValue(d []byte, p, end int) (key []byte, v value, err error) {
 type writer struct {
 	d     []byte
 	arena []byte
-	// reserve reserves memory before it is used.
-	reserve func(bytes int64) error
+	// reserve reserves memory before it is used. reserved is the most that was needed for one line, resource
+	// or scope.
+	reserve  func(bytes int64) error
+	reserved int64
 }
 
-// largeValue is the size in bytes from which memory is reserved for the text of a value. writtenBytes
-// is the most text that one byte of a value can become; a member of a map has at least two bytes.
+// writtenBytes is the most memory for the text of one byte of a value: a member of a map has at least two
+// bytes, and is listed in memberBytes. Values that need less than smallValue are not counted.
 const (
-	largeValue   = 64 << 10
-	writtenBytes = 40
+	writtenBytes = 40 + memberBytes/2
+	memberBytes  = 24 + 32
+	smallValue   = 64 << 10
 )
+
+// room reserves memory for so many more bytes of text.
+func (w *writer) room(bytes int64) error { return w.roomOf(int64(len(w.arena)) + bytes) }
+
+// roomForName makes room for a name of so many bytes with its prefix, and reserves as much for names that are
+// sanitized, which are in an arena of their own.
+func (w *writer) roomForName(bytes int) error {
+	n := len(w.arena) + bytes
+	if n <= cap(w.arena) {
+		return nil
+	}
+	n = max(n, 2*cap(w.arena))
+	if err := w.roomOf(3 * int64(n)); err != nil {
+		return err
+	}
+	w.arena = model.Sized(w.arena, n)
+	return nil
+}
+
+// roomOf reserves memory until that many bytes are reserved.
+func (w *writer) roomOf(bytes int64) error {
+	if bytes <= max(w.reserved, smallValue) {
+		return nil
+	}
+	if err := w.reserve(bytes - w.reserved); err != nil {
+		return err
+	}
+	w.reserved = bytes
+	return nil
+}
 
 // text formats a value: a string as it is, a number in decimal, bytes in base 64, a list or map as
 // JSON.
@@ -119,10 +153,14 @@ func (w *writer) text(v value) ([]byte, error) {
 	if v.kind == textValue {
 		return d[v.begin:v.end:v.end], nil
 	}
-	if size := v.end - v.begin; size > largeValue {
-		if err := w.reserve(int64(size) * writtenBytes); err != nil {
-			return nil, err
-		}
+	most := int64(v.end - v.begin)
+	if v.kind == bytesValue {
+		most *= 2
+	} else {
+		most *= writtenBytes
+	}
+	if err := w.room(most); err != nil {
+		return nil, err
 	}
 	begin := len(w.arena)
 	out := w.arena
@@ -218,7 +256,9 @@ func appendMap(dst, d []byte, v value, depth int) ([]byte, error) {
 		key   []byte
 		value value
 	}
-	var members []member
+	n := 0
+	_ = each(d, v.begin, v.end, func(int, int) error { n++; return nil })
+	members := make([]member, 0, n)
 	err := each(d, v.begin, v.end, func(begin, stop int) error {
 		key, item, err := keyValue(d, begin, stop)
 		members = append(members, member{key, item})

@@ -31,7 +31,8 @@ type logWalker struct {
 func (w *logWalker) start(streams *logs.Streams, rules *logs.Rules, decoded []byte, b *model.Batch, now int64, reserve func(int64) error) {
 	w.decoded, w.streams, w.rules, w.now, w.records = decoded, streams, rules, now, 0
 	w.line.d, w.line.reserve, w.shared.d, w.shared.reserve = decoded, reserve, decoded, reserve
-	w.entries.Start(rules, b, reserve)
+	w.entries.Start(rules, b, len(decoded), reserve)
+	w.line.reserved, w.shared.reserved = 0, 0
 }
 
 func (w *logWalker) memory() int { return cap(w.line.arena) + cap(w.shared.arena) + w.entries.Memory() }
@@ -83,10 +84,16 @@ func walkShared(d []byte, p, end int, first func(begin, stop int) error, item fu
 	return nil
 }
 
+// leastAttribute is fewer bytes than an attribute that is a label has: its name has ten, and its value two.
+const leastAttribute = 12
+
 // resourceLogs parses the ResourceLogs message in [p, end).
 func (w *logWalker) resourceLogs(p, end int) error {
 	err := walkShared(w.decoded, p, end, func(begin, stop int) error {
 		resource := w.decoded[begin:stop:stop]
+		if err := w.entries.ExpectLabels(len(resource), len(resource)/leastAttribute); err != nil {
+			return err
+		}
 		w.entries.Begin(w.streams.Get(w.rules, resource, readStream))
 		w.shared.arena = w.shared.arena[:0]
 		w.resource.Reset()

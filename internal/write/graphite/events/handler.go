@@ -85,10 +85,13 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.metrics.Observe(begin, &res, nil)
 }
 
+// parsedBytes is the memory for each byte of an event: its text and its line are copies in which a character
+// may have six bytes, and a member or a tag may have three bytes and takes a place in a table that doubles.
+const parsedBytes = 16
+
 // store makes an event durable.
 func (h *Handler) store(r *receive.Request) (receive.Response, error) {
-	// The text of an event and its line are copies of the body, in which a character may have six bytes.
-	if err := r.Reserve(int64(8 * len(r.Body))); err != nil {
+	if err := r.Reserve(int64(parsedBytes * len(r.Body))); err != nil {
 		return receive.Response{}, err
 	}
 	e, err := Parse(r.Body, h.sink.Now())
@@ -103,7 +106,7 @@ func (h *Handler) store(r *receive.Request) (receive.Response, error) {
 	defer h.sink.Recycle(b)
 	var entries logs.Entries
 	rules := h.rules(r.Tenant)
-	entries.Start(rules, b, r.Reserve)
+	entries.Start(rules, b, len(r.Body), r.Reserve)
 	entries.Begin(h.streams.GetText(rules, []byte(event.Selector)))
 	entries.Meta.Reset()
 	id := strconv.FormatInt(event.ID(e.Time/int64(time.Second), h.number.Add(1)), 10)
