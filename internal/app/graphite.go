@@ -89,8 +89,7 @@ const recent = time.Hour
 
 // Points is [carbonlink.Source.Points].
 func (f freshPoints) Points(ctx context.Context, path string) ([]int64, []float64, error) {
-	l := f.limits
-	quota := &model.Quota{MaxSeries: l.MaxSeries, MaxSamples: l.MaxSamples, MaxBytes: l.MaxBytes, Pool: f.pool}
+	quota := f.quota()
 	defer quota.Release()
 	now := time.Now().UTC()
 	return f.Engine.Points(ctx, &graphite.Query{
@@ -98,13 +97,20 @@ func (f freshPoints) Points(ctx context.Context, path string) ([]int64, []float6
 	}, path)
 }
 
+// quota returns what one request is charged to.
+func (f freshPoints) quota() *model.Quota {
+	l := f.limits
+	return &model.Quota{MaxSeries: l.MaxSeries, MaxSamples: l.MaxSamples, MaxBytes: l.MaxBytes, Pool: f.pool}
+}
+
 // listenCarbonlink answers queries of the cache of carbon, if a setting asks for it.
 func listenCarbonlink(c *config.Config, engine *graphite.Engine, pool *model.QueryPool, registry *prometheus.Registry, log *slog.Logger) (*carbonlink.Server, error) {
 	if c.GraphiteCacheListen == "" {
 		return nil, nil
 	}
+	source := freshPoints{engine, c.Query, pool}
 	return carbonlink.Listen(carbonlink.Options{
-		Listen: c.GraphiteCacheListen, Source: freshPoints{engine, c.Query, pool}, MaxConnections: c.Connections, Timeout: c.Query.Timeout,
+		Listen: c.GraphiteCacheListen, Source: source, Quota: source.quota, MaxConnections: c.Connections, Timeout: c.Query.Timeout,
 		Registerer: registry, Logger: log,
 	})
 }

@@ -17,17 +17,23 @@ const (
 )
 
 // answer returns the answer to a request, with room for its length before it. An error is an answer, too.
-func (s *Server) answer(request []byte) []byte {
+func (s *Server) answer(request []byte, quota *model.Quota) []byte {
 	s.metrics.requests.Inc()
 	ctx, cancel := context.WithTimeout(s.ctx, s.o.Timeout)
 	defer cancel()
-	e := newEncoder()
+	e := newEncoder(quota.TakeBytes)
 	if err := model.Caught(func() error { return s.reply(ctx, request, e) }); err != nil {
-		s.metrics.failures.Inc()
-		s.o.Logger.Warn("a request of carbonlink fails", "err", err)
-		e = newEncoder()
-		e.dict("error", func() { e.text(err.Error()) })
+		return s.failed(err)
 	}
+	return e.end()
+}
+
+// failed returns the answer to a request that fails.
+func (s *Server) failed(err error) []byte {
+	s.metrics.failures.Inc()
+	s.o.Logger.Warn("a request of carbonlink fails", "err", err)
+	e := newEncoder(nil)
+	e.dict("error", func() { e.text(err.Error()) })
 	return e.end()
 }
 
@@ -53,7 +59,7 @@ func (s *Server) reply(ctx context.Context, in []byte, e *encoder) error {
 		if room -= n; room < 0 {
 			return fmt.Errorf("%w: decoding the request takes more than %d bytes", model.ErrInvalid, maxDecoding)
 		}
-		return nil
+		return e.take(int64(n))
 	}}}
 	var err error
 	if r.v, err = r.d.Decode(in); err != nil {

@@ -171,7 +171,7 @@ func TestRepeatedTextIsNotCopied(t *testing.T) {
 	asked := 0
 	s := &Server{o: Options{Source: counting{n: &asked}, Timeout: time.Minute, Logger: slog.New(slog.DiscardHandler)}, metrics: newMetrics(nil), ctx: context.Background()}
 	d := pickle.Decoder{Dicts: true, Reserve: func(int) error { return nil }}
-	v, err := d.Decode(s.answer(request)[4:])
+	v, err := d.Decode(s.answer(request, new(model.Quota))[4:])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,6 +180,46 @@ func TestRepeatedTextIsNotCopied(t *testing.T) {
 	}
 	if most := maxAnswer/len(long) + 1; asked > most {
 		t.Errorf("%d paths are read, want at most %d", asked, most)
+	}
+}
+
+// TestRequestsAreCharged: a request is charged its bytes, its values and its answer, and gets an error beyond
+// its quota. Then the connection takes others.
+func TestRequestsAreCharged(t *testing.T) {
+	pool := &model.QueryPool{MaxBytes: 8 << 20}
+	s := listen(t, func(o *Options) {
+		o.Quota = func() *model.Quota { return &model.Quota{MaxBytes: 512 << 10, Pool: pool} }
+	})
+	nc := dial(t, s)
+	bulk := func(n int) []byte {
+		request := "}X\x04\x00\x00\x00typeX\x10\x00\x00\x00cache-query-bulksX\x07\x00\x00\x00metrics](X\x03\x00\x00\x00a.bq\x00"
+		return []byte(request + strings.Repeat("h\x00", n) + "es.")
+	}
+	for _, c := range []struct {
+		what, want string
+		request    []byte
+	}{
+		{"small", "", bulk(100)},
+		{"a large answer", "query.max-bytes", bulk(20_000)},
+		{"many values", "query.max-bytes", append([]byte("}X\x04\x00\x00\x00typeX\x01\x00\x00\x00xsX\x01\x00\x00\x00y]("), append(bytes.Repeat([]byte("N"), 100_000), "es."...)...)},
+		{"large", "query.max-bytes", append(make([]byte, 1<<20-1), '.')},
+		{"small again", "", bulk(100)},
+	} {
+		d := pickle.Decoder{Dicts: true, Reserve: func(int) error { return nil }}
+		v, err := d.Decode(ask(t, nc, c.request))
+		if err != nil {
+			t.Fatal(err)
+		}
+		why, failed := d.Get(v, "error")
+		if failed != (c.want != "") || failed && !strings.Contains(string(d.Text(why)), c.want) {
+			t.Errorf("%s: error %q, want %q", c.what, d.Text(why), c.want)
+		}
+	}
+	if err := s.Close(); err != nil { // waits for the end of the request
+		t.Error(err)
+	}
+	if pool.Used() != 0 {
+		t.Errorf("%d bytes are held", pool.Used())
 	}
 }
 
@@ -208,7 +248,7 @@ func FuzzAnswer(f *testing.F) {
 			return
 		}
 		d := pickle.Decoder{Dicts: true, Reserve: func(int) error { return nil }}
-		if v, err := d.Decode(s.answer(request)[4:]); err != nil || v.Kind() != pickle.Dict {
+		if v, err := d.Decode(s.answer(request, new(model.Quota))[4:]); err != nil || v.Kind() != pickle.Dict {
 			t.Errorf("%q: the answer is %s, error %v", request, v.Kind(), err)
 		}
 	})
