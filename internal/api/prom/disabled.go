@@ -48,12 +48,19 @@ func scrapePoolConfig(r *api.Request) (*api.Response, error) {
 	return nil, badData("error retrieving scrape config: scrape pool %.200q not found", pool)
 }
 
+// labelsBytes is the memory of labels for each byte of their JSON: a label may have eight, and is in a map
+// first.
+const labelsBytes = 16
+
 // relabelSteps checks its parameters in upstream's order, and finds no scrape pool.
 func relabelSteps(r *api.Request) (*api.Response, error) {
 	text := r.Form.Get("labels")
 	if r.Form.Get("scrapePool") != "" {
 		if text == "" {
 			return nil, badData("no labels parameter provided")
+		}
+		if err := r.Quota.TakeBytes(labelsBytes * int64(len(text))); err != nil {
+			return nil, err
 		}
 		var ls labels.Labels
 		if err := json.Unmarshal([]byte(text), &ls); err != nil {

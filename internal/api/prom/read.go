@@ -14,8 +14,8 @@ import (
 )
 
 // requestBytes is the memory of a decoded remote read for each encoded byte: an empty matcher is encoded in
-// two.
-const requestBytes = 64
+// two, and decoded twice.
+const requestBytes = 80
 
 // read serves remote read: a protobuf in, series out, either whole or as a stream of chunks.
 func (h *Handler) read(r *api.Request) (*api.Response, error) {

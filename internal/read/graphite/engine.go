@@ -82,6 +82,9 @@ func (e *Engine) Render(ctx context.Context, q *Query) (series.List, error) {
 		if strings.TrimSpace(target) == "" {
 			continue
 		}
+		if err := q.Quota.TakeBytes(syntax.TreeBytes(target)); err != nil {
+			return nil, err
+		}
 		tree, err := syntax.Parse(target)
 		if err != nil {
 			return nil, err

@@ -12,6 +12,12 @@ import (
 // maxDepth bounds nested calls. Dashboards nest about ten.
 const maxDepth = 100
 
+// TreeBytes returns the most memory that the tree of a target takes: its texts, its arguments and its calls.
+func TreeBytes(target string) int64 {
+	arguments := strings.Count(target, ",") + strings.Count(target, "|") + 1
+	return 2*int64(len(target)) + 72*int64(arguments) + 128*int64(strings.Count(target, "("))
+}
+
 // Error says where a target cannot be parsed. It is of class [model.ErrInvalid].
 type Error struct {
 	Target string
