@@ -152,6 +152,14 @@ func pushes() group {
 		return b
 	})
 
+	pb("150,000 streams of one line", 0, func() []byte {
+		var b []byte
+		for i := range 150_000 {
+			b = append(b, stream(fmt.Sprintf(`{app="bi%d"}`, i), field(2, nil))...)
+		}
+		return b
+	})
+
 	// JSON.
 	js("not JSON", 0, "hello")
 	js("an empty object", 0, "{}")
@@ -175,6 +183,8 @@ func pushes() group {
 	js("null for labels", 1, `{"streams":[{"stream":null,"values":[["NOW","x"]]}]}`)
 	js("64 labels", 1, `{"streams":[{"stream":{`+strings.TrimSuffix(count(64, `"l%d":"v",`), ",")+`},"values":[["NOW","x"]]}]}`)
 	js("65 labels", 1, `{"streams":[{"stream":{`+strings.TrimSuffix(count(65, `"l%d":"v",`), ",")+`},"values":[["NOW","x"]]}]}`)
+	js("50,000 labels", 0, `{"streams":[{"stream":{`+strings.TrimSuffix(count(50_000, `"l%d":"v",`), ",")+`},"values":[["NOW","x"]]}]}`)
+	js("a line of a million escapes", 1, `{"streams":[{"stream":{"a":"b"},"values":[["NOW","`+strings.Repeat(`\n`, 1_000_000)+`"]]}]}`)
 	js("no labels", 1, `{"streams":[{"values":[["NOW","x"]]}]}`)
 	js("metadata that is a number", 0, `{"streams":[{"stream":{"a":"b"},"values":[["NOW","x",{"a":1}]]}]}`)
 	js("lines twice", 0, `{"streams":[{"stream":{"a":"b"},"values":[["NOW","x"]],"values":[]}]}`)
@@ -260,6 +270,10 @@ func openTelemetry() group {
 	})
 	send("logs: an attribute of 500,000 empty members", 1, 0, logs, protobuf, func() []byte {
 		return record(nowNs(), field(6, append(field(1, []byte("a")), field(2, field(6, bytes.Repeat([]byte{0x0a, 0}, 500_000)))...)))
+	})
+	send("logs: an attribute with a name of 60 KB and 400,000 empty maps", 1, 0, logs, protobuf, func() []byte {
+		empty := field(1, append(field(1, []byte("e")), field(2, field(6, nil))...))
+		return record(nowNs(), field(6, append(field(1, bytes.Repeat([]byte("k"), 60_000)), field(2, field(6, bytes.Repeat(empty, 400_000)))...)))
 	})
 	send("logs: an attribute without a name", 1, 0, logs, protobuf, func() []byte { return record(nowNs(), field(6, field(2, field(1, []byte("x"))))) })
 	send("logs: a body of 300 KiB", 1, 0, logs, protobuf, func() []byte { return record(nowNs(), field(5, field(1, bytes.Repeat([]byte("x"), 300<<10)))) })
