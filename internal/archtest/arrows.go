@@ -185,6 +185,7 @@ func logqlRooms() []room {
 			"write/logs": "lines of another server get the labels and levels of those that are received",
 
 			"read/victorialogs/breaker":    "a server that fails is left alone for a while",
+			"read/victorialogs/draw":       "VictoriaLogs draws samples of lines",
 			"read/victorialogs/pace":       "requests to the server run in turn",
 			"read/victorialogs/permit":     "requests carry filters and credentials",
 			"read/victorialogs/recent":     "samples of lines are kept",
@@ -194,6 +195,7 @@ func logqlRooms() []room {
 			"read/victorialogs/watch":      "what was kept ends when lines of the server change",
 		}, "a source answers requests; it knows no language"},
 		{"read/victorialogs/breaker", nil, "it sees outcomes, not what was asked"},
+		{"read/victorialogs/draw", map[string]string{"write/logs": "a sample has the fields of levels"}, "it writes requests, and sends none"},
 		{"read/victorialogs/permit", nil, "it reads settings and a file"},
 		{"read/victorialogs/recent", nil, "it keeps bytes, whatever they are"},
 		{"read/victorialogs/rfc3339", nil, "it reads text"},

@@ -38,6 +38,8 @@ type fetch struct {
 	all     []*fetched
 	last    *fetched // neighbours mostly are of one stream
 	used    int64    // of what was charged
+	// keepsCopies says that lines that are there twice are not dropped.
+	keepsCopies bool
 
 	entries logs.Entries
 	batch   model.Batch
@@ -94,7 +96,7 @@ func (f *fetch) release() {
 	clear(f.streams)
 	f.entries.Forget()
 	f.raw, f.text, f.sets, f.meta, f.all = f.raw[:0], f.text[:0], f.sets[:0], f.meta[:0], f.all[:0]
-	f.p, f.last, f.used, f.batch = nil, nil, 0, model.Batch{}
+	f.p, f.last, f.used, f.keepsCopies, f.batch = nil, nil, 0, false, model.Batch{}
 	if cap(f.text)+cap(f.meta)+cap(f.raw)*24+cap(f.sets)*32 <= maxKeptBytes {
 		fetches.Put(f)
 	}
@@ -296,7 +298,7 @@ func (f *fetch) settle() map[*stream]*lines {
 		fromRow, fromText, fromMeta := len(times), len(text), len(metadata)
 		metadata = metadata[:fromMeta+g.sets]
 		for k, i := range g.order {
-			if k > 0 && f.want == whole && f.compare(g.order[k-1], i) == 0 {
+			if k > 0 && f.want == whole && !f.keepsCopies && f.compare(g.order[k-1], i) == 0 {
 				l.dropped = append(l.dropped, f.raw[i].time)
 				continue
 			}

@@ -19,6 +19,7 @@ type metrics struct {
 	shared   *prometheus.CounterVec
 	joined   prometheus.Counter
 	paused   *prometheus.CounterVec
+	refused  *prometheus.CounterVec
 	waiting  prometheus.Gauge
 }
 
@@ -96,6 +97,10 @@ func newMetrics(r prometheus.Registerer, open func() bool, limit func() int) *me
 			Name: "shale_victorialogs_joined_pauses_total",
 			Help: "Times after which all counts of a tenant were sent to VictoriaLogs alone for a minute, by the reason in a response to several of them: large (more than 8 MiB of rows), or late.",
 		}, []string{"reason"}),
+		refused: f.NewCounterVec(prometheus.CounterOpts{
+			Name: "shale_victorialogs_refused_total",
+			Help: "Requests that VictoriaLogs refused as invalid, by form (samples of lines, packed rows of counts) and scope (server: it does not know the form; selector: some queries only). The form is then not tried for ten minutes.",
+		}, []string{"form", "scope"}),
 		changes: f.NewCounter(prometheus.CounterOpts{
 			Name: "shale_victorialogs_changes_total", Help: "Ranges of time whose lines have changed, so that results over them are computed again.",
 		}),

@@ -2,11 +2,9 @@ package victorialogs
 
 import (
 	"bufio"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
-	"math/bits"
 	"sync"
 
 	"github.com/shaledb/shale/internal/jsonscan"
@@ -152,7 +150,7 @@ func (s *rowReader) text(b []byte, i int) (text []byte, next int, ok bool) {
 		return nil, 0, false
 	}
 	begin := i + 1
-	end := plainEnd(b, begin)
+	end := jsonscan.PlainEnd(b, begin)
 	switch {
 	case end == len(b) || b[end] < ' ':
 		return nil, 0, false
@@ -178,7 +176,7 @@ func (s *rowReader) text(b []byte, i int) (text []byte, next int, ok bool) {
 		}
 		s.arena = append(s.arena, c)
 		begin = end + 2
-		end = plainEnd(b, begin)
+		end = jsonscan.PlainEnd(b, begin)
 	}
 }
 
@@ -203,24 +201,6 @@ func (s *rowReader) hardText(b []byte, i, from int) (text []byte, next int, ok b
 
 // simpleEscapes are what a letter after a backslash stands for; 0: no single byte.
 var simpleEscapes = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
-
-// plainEnd returns the index of the next quote, backslash or control character from i on, or len(b). It looks
-// at eight bytes at a time: strings are most of what is read.
-func plainEnd(b []byte, i int) int {
-	const ones, tops = 0x0101010101010101, 0x8080808080808080
-	for ; i+8 <= len(b); i += 8 {
-		x := binary.LittleEndian.Uint64(b[i:])
-		quotes, slashes := x^('"'*ones), x^('\\'*ones)
-		// The lowest bit of each term is right, and those above it may be too many.
-		found := ((x-' '*ones)&^x | (quotes-ones)&^quotes | (slashes-ones)&^slashes) & tops
-		if found != 0 {
-			return i + bits.TrailingZeros64(found)/8
-		}
-	}
-	for ; i < len(b) && b[i] >= ' ' && b[i] != '"' && b[i] != '\\'; i++ {
-	}
-	return min(i, len(b))
-}
 
 // valueOf returns the value of a field, or nil.
 func valueOf(row []field, name string) []byte {

@@ -34,7 +34,7 @@ func (x *sampling) layOut() (model.TextCursor, error) {
 			c.free()
 			return nil, err
 		}
-		w.rows = nil
+		x.drop(w) // the page has them now
 	}
 	c.sort()
 	return c, nil
@@ -45,6 +45,7 @@ func (c *sampleCursor) add(x *sampling, w *sampleWindow) error {
 	p := &samplePage{page{directory: x.directory, TimeRange: w.TimeRange, certain: true}}
 	c.pages = append(c.pages, p)
 	f := newFetch(&p.page, whole)
+	f.keepsCopies = !x.streams // equal lines may be of several streams
 	defer f.release()
 	for _, row := range w.rows {
 		if x.streams {

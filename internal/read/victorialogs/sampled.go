@@ -4,42 +4,28 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/shaledb/shale/internal/cache"
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/read/victorialogs/draw"
 	"github.com/shaledb/shale/internal/read/victorialogs/rfc3339"
 	"github.com/shaledb/shale/internal/read/victorialogs/watch"
-	"github.com/shaledb/shale/internal/write/logs"
 )
-
-// A sample of lines is chosen in windows of time, which are the same for all ranges of about one length. In
-// each window VictoriaLogs counts the lines and sends those whose hash is below a bound: all of a small
-// window, and of others a half, a quarter and so on. The hash is of the time and the text. So a window has
-// the same sample at each request until its lines change, and need not be asked for again.
 
 const (
-	// sampleWindows is how many windows a range has at most, besides the one that crosses its beginning.
-	sampleWindows = 64
-	// sampleHashes is the number of hashes.
-	sampleHashes = 1_000_003
-	// mostHalvings keeps enough hashes in the smallest part. Windows of more lines have a larger sample.
-	mostHalvings = 12
-	// samplesPause is how long no sample is asked for after the server has refused one as invalid, and how long
-	// samples have streams once a line's level may depend on its stream.
+	// samplesPause is how long samples have streams once a line's level may depend on its stream, and how long
+	// none is asked for after one that was too large.
 	samplesPause = 10 * time.Minute
+	// A sample has at most sampleExcess times as many lines as are wanted, and maxSampleBytes of them. Lines
+	// that are equal in all but their metadata are all chosen or none.
+	sampleExcess   = 4
+	maxSampleBytes = 32 << 20
 )
 
-// sampleWidths are the widths of windows. Each window is in one of the next width, and is a bucket of
-// VictoriaLogs.
-var sampleWidths = [...]time.Duration{
-	10 * time.Second, 30 * time.Second, time.Minute, 5 * time.Minute, 15 * time.Minute, 30 * time.Minute,
-	time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour,
-}
+var errLargeSample = errors.New("a sample is too large")
 
 // sampleWindow is a window of a sample.
 type sampleWindow struct {
@@ -51,6 +37,7 @@ type sampleWindow struct {
 	lines    int64
 	halvings int
 	rows     [][]field // of the sample
+	charged  int64     // to the quota, for rows
 	found    bool      // it need not be asked for
 	fresh    bool      // the rows were asked for now
 }
@@ -63,49 +50,65 @@ type sampling struct {
 	target  int64 // lines of a window
 	streams bool  // rows have streams and all metadata
 	mixed   bool  // a row without a stream has a level that may depend on it
+	rows    int
 	charged int64 // to the quota, for rows
 }
 
-// charge charges the query for rows.
-func (x *sampling) charge(bytes int64) error {
+// charge charges the query for rows of a window.
+func (x *sampling) charge(w *sampleWindow, rows int, bytes int64) error {
+	if x.rows += rows; x.rows > sampleExcess*x.req.Sample.Lines || x.charged+bytes > maxSampleBytes {
+		return errLargeSample
+	}
 	if err := x.req.Quota.TakeBytes(bytes); err != nil {
 		return err
 	}
-	x.charged += bytes
+	x.charged, w.charged = x.charged+bytes, w.charged+bytes
 	return nil
 }
 
-// release gives up the rows.
+// drop gives up the rows of a window.
+func (x *sampling) drop(w *sampleWindow) {
+	_ = x.req.Quota.TakeBytes(-w.charged) // giving back does not fail
+	x.charged -= w.charged
+	w.rows, w.charged = nil, 0
+}
+
+// release gives up all rows.
 func (x *sampling) release() {
-	_ = x.req.Quota.TakeBytes(-x.charged) // giving back does not fail
-	x.charged, x.windows = 0, nil
+	for i := range x.windows {
+		x.drop(&x.windows[i])
+	}
+	x.windows, x.rows = nil, 0
 }
 
 // sample returns a cursor over a sample of the lines of a request; nil: all lines must be read.
 func (d *directory) sample(ctx context.Context) (model.TextCursor, error) {
 	k := &d.source.samples
-	if !d.isPushed() || k.pauses.Lasts("") {
+	name := d.owner(ctx) + d.filter.streams
+	large := "large " + name + " " + d.filter.lines
+	if !d.isPushed() || d.refused(formSamples) || k.pauses.Lasts(large) {
 		return nil, nil
 	}
 	x := &sampling{directory: d}
 	if !x.divide() {
 		return nil, nil
 	}
-	name := d.owner(ctx) + d.filter.streams
 	x.streams = !d.req.Sample.Plain || d.req.Horizon.MayHide(d.req.Range.Min) || k.pauses.Lasts(name)
 	defer x.release()
 	err := x.read(ctx)
 	if err == nil && x.mixed {
 		k.pauses.Begin(name, samplesPause)
 		x.release()
-		x.streams = true
+		x.streams, x.mixed = true, false
 		x.divide()
 		err = x.read(ctx)
 	}
 	switch {
-	case errors.Is(err, model.ErrInvalid): // an old server, perhaps
-		k.pauses.Begin("", samplesPause)
+	case err == errLargeSample:
+		k.pauses.Begin(large, samplesPause)
 		return nil, nil
+	case errors.Is(err, model.ErrInvalid):
+		return nil, d.refuse(ctx, formSamples, kindSamples, draw.Probe)
 	case err != nil:
 		return nil, err
 	}
@@ -128,21 +131,15 @@ func (d *directory) isPushed() bool {
 // divide divides the range into windows. ok is false if it is too long.
 func (x *sampling) divide() (ok bool) {
 	r := x.req.Range
-	if r.Min < 0 || r.Max > math.MaxInt64/2 {
+	if x.width, ok = draw.Width(r); !ok {
 		return false
-	}
-	for _, w := range sampleWidths {
-		if x.width = int64(w); (r.Max-r.Min)/x.width < sampleWindows {
-			ok = true
-			break
-		}
 	}
 	x.target = max(1, int64(x.req.Sample.Lines)/((r.Max-r.Min)/x.width+1))
 	x.windows = nil
-	for from := floorDiv(r.Min, x.width) * x.width; ok && from <= r.Max; from += x.width {
+	for from := floorDiv(r.Min, x.width) * x.width; from <= r.Max; from += x.width {
 		x.windows = append(x.windows, sampleWindow{TimeRange: model.TimeRange{Min: from, Max: from + x.width - 1}})
 	}
-	return ok
+	return true
 }
 
 // read gets the samples of all windows.
@@ -176,7 +173,7 @@ func (x *sampling) name(ctx context.Context) {
 	x.source.watch.Stamps(ctx, x.account.Account, len(x.windows), func(i int) model.TimeRange { return x.windows[i].TimeRange }, func(i int, s watch.Stamp) {
 		w := &x.windows[i]
 		w.stamp, w.settled = string(s.Text), s.Settled
-		text := fmt.Sprintf("sample %d %v %q %s %d %v\n%x", sharedVersion, x.account.Account, x.account.filter, x.filter.in(w.TimeRange), x.target, x.streams, w.stamp)
+		text := fmt.Sprintf("sample %d %v %q %s %d %v\n%x", draw.Version, x.account.Account, x.account.filter, x.filter.in(w.TimeRange), x.target, x.streams, w.stamp)
 		w.key = cache.Key{Object: x.source.client.url, Kind: cache.Counts, Digest: cache.DigestOf([]byte(text))}
 	})
 }
@@ -247,34 +244,31 @@ func (x *sampling) count(ctx context.Context) error {
 		if w.lines, err = strconv.ParseInt(string(valueOf(row, "n")), 10, 64); err != nil || w.lines < 0 {
 			return fmt.Errorf("%w: VictoriaLogs at %s has sent a count that is not one: %s", model.ErrCorrupt, x.source.client.url, rowText(row))
 		}
-		w.halvings = halvings(w.lines, x.target)
+		w.halvings = draw.Halvings(w.lines, x.target)
 		return nil
 	})
 }
 
-// halvings returns how often the lines of a window are halved, so that about the target is left.
-func halvings(lines, target int64) (n int) {
-	for n < mostHalvings && float64(lines)/float64(int64(1)<<n) > math.Sqrt2*float64(target) {
-		n++
-	}
-	return n
-}
-
 // ask asks for the samples of the windows that are not known.
 func (x *sampling) ask(ctx context.Context) error {
-	each := func(row []field) error {
-		w, err := x.at(row)
-		if err != nil {
+	halved := func(n int) []model.TimeRange {
+		return x.holes(func(w *sampleWindow) bool { return !w.found && w.lines > 0 && (n < 0 || w.halvings == n) })
+	}
+	if all := halved(-1); len(all) > 0 {
+		var parts []draw.Part
+		for n := range draw.MostHalvings + 1 {
+			if windows := halved(n); len(windows) > 0 {
+				parts = append(parts, draw.Part{Times: anyTime(windows), Halvings: n})
+			}
+		}
+		if err := x.add(ctx, x.in(all)+draw.Some(parts, x.streams)); err != nil || x.mixed {
 			return err
 		}
-		x.mixed = x.mixed || !x.streams && !knowsLevel(row)
-		x.source.metrics.rows.Inc()
-		own, size := cloned(row)
-		w.rows = append(w.rows, own)
-		return x.charge(int64(size))
 	}
-	if text := x.text(); text != "" {
-		if err := x.source.client.query(ctx, x.account, kindSamples, text, each); err != nil {
+	// Many equal lines may all be left out. Yet something is to stand for them.
+	without := x.holes(func(w *sampleWindow) bool { return !w.found && w.halvings > 0 && len(w.rows) == 0 })
+	if len(without) > 0 {
+		if err := x.add(ctx, x.in(without)+draw.Lowest(x.width, x.streams)); err != nil || x.mixed {
 			return err
 		}
 	}
@@ -283,89 +277,32 @@ func (x *sampling) ask(ctx context.Context) error {
 		if w.found {
 			continue
 		}
-		if w.fresh = true; w.halvings == 0 && int64(len(w.rows)) < w.lines {
+		w.fresh = true
+		if n := int64(len(w.rows)); n < w.lines && (w.halvings == 0 || n == 0) {
 			return fmt.Errorf("%w: VictoriaLogs at %s has sent %d of the %d lines that it counted from %s to %s", model.ErrTransient,
-				x.source.client.url, len(w.rows), w.lines, timeText(w.Min), timeText(w.Max))
+				x.source.client.url, n, w.lines, timeText(w.Min), timeText(w.Max))
 		}
 	}
 	return nil
 }
 
-// text returns the request for the samples; "": there are no lines.
-func (x *sampling) text() string {
-	var by [mostHalvings + 1][]model.TimeRange
-	most := 0
-	for n := range by {
-		if by[n] = x.holes(func(w *sampleWindow) bool { return !w.found && w.lines > 0 && w.halvings == n }); len(by[n]) > 0 {
-			most = n
+// add adds the rows of a request to their windows.
+func (x *sampling) add(ctx context.Context, text string) error {
+	return x.source.client.query(ctx, x.account, kindSamples, text, func(row []field) error {
+		w, err := x.at(row)
+		if err != nil {
+			return err
 		}
-	}
-	parts := x.holes(func(w *sampleWindow) bool { return !w.found && w.lines > 0 })
-	if len(parts) == 0 {
-		return ""
-	}
-	text := x.in(parts)
-	if most > 0 {
-		// The names are not those of fields of lines.
-		text += ` | hash(_msg) "shale 1" | hash(_time) "shale 2"` +
-			` | math (("shale 1" % 1000003) * 31 + ("shale 2" % 1000003) * 17) % 1000003 as "shale 1"`
-		var clauses []string
-		for n, windows := range by {
-			switch {
-			case len(windows) == 0:
-			case n == 0:
-				clauses = append(clauses, anyTime(windows))
-			default:
-				clauses = append(clauses, `("shale 1":<`+strconv.Itoa(sampleHashes>>n)+" "+anyTime(windows)+")")
+		level := draw.Level{}
+		for i := range row {
+			if len(row[i].value) > 0 {
+				level.Add(row[i].name)
 			}
 		}
-		text += " | filter " + strings.Join(clauses, " or ")
-	}
-	switch {
-	case !x.streams:
-		text += " | fields _time, _msg, " + strings.Join(levelFields, ", ")
-	case most > 0:
-		text += ` | delete _stream_id, "shale 1", "shale 2"`
-	default:
-		text += " | delete _stream_id"
-	}
-	return text
-}
-
-// levelFields are the fields of lines that may hold a level, as they are asked for. The first ones say what
-// the level of a line is, whether they are of its stream or not.
-var levelFields = func() (all []string) {
-	names := slices.DeleteFunc(logs.LevelNames(), func(name string) bool { return strings.Contains(name, ".") })
-	for _, name := range append(names, unclearLevels...) {
-		if all = append(all, strconv.Quote(name)); strings.Contains(name, "_") {
-			all = append(all, strconv.Quote(strings.ReplaceAll(name, "_", ".")), strconv.Quote(strings.ReplaceAll(name, "_", "-")))
-		}
-	}
-	return all
-}()
-
-// unclearLevels are fields that are levels only as metadata.
-var unclearLevels = []string{"detected_level", "severity_number"}
-
-// knowsLevel reports whether the level of a line does not depend on which of its fields are those of its
-// stream.
-func knowsLevel(row []field) bool {
-	n := 0
-	for i := range row {
-		switch name := strings.Map(underscored, string(row[i].name)); {
-		case name == "_time", name == "_msg", len(row[i].value) == 0:
-		case slices.Contains(unclearLevels, name):
-			return false
-		default:
-			n++
-		}
-	}
-	return n <= 1
-}
-
-func underscored(r rune) rune {
-	if r == '.' || r == '-' {
-		return '_'
-	}
-	return r
+		x.mixed = x.mixed || !x.streams && !level.IsKnown()
+		x.source.metrics.rows.Inc()
+		own, size := cloned(row)
+		w.rows = append(w.rows, own)
+		return x.charge(w, 1, int64(size))
+	})
 }

@@ -2,13 +2,16 @@ package victorialogs
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"hash/fnv"
+	"io"
 	"math"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -20,6 +23,7 @@ import (
 
 	"github.com/shaledb/shale/internal/cache"
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/read/victorialogs/draw"
 	"github.com/shaledb/shale/internal/read/victorialogs/rfc3339"
 	"github.com/shaledb/shale/internal/read/victorialogs/watch"
 	"github.com/shaledb/shale/internal/write/logs"
@@ -37,6 +41,7 @@ type sampleServer struct {
 type sampleLine struct {
 	time       int64
 	text, more string // fields
+	pod        string // of the stream; "": it has none
 }
 
 var (
@@ -49,8 +54,11 @@ func (s *sampleServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer s.mu.Unlock()
 	q := r.FormValue("query")
 	all, clauses, _ := strings.Cut(q, "| filter ")
+	within, chosen := partsOf(all), partsOf(clauses)
+	around := within[:1] // of all of them, if there are several
+	within = within[1:]
 	counted := strings.Contains(q, "(_time:5m)")
-	if !counted && !strings.Contains(q, "(_stream_id") {
+	if !counted && !strings.Contains(q, "by (_stream_id") {
 		s.asked = append(s.asked, q)
 	}
 	if s.refuses != "" && strings.Contains(q, s.refuses) {
@@ -65,41 +73,62 @@ func (s *sampleServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	type count struct{ n, sum int64 }
-	counts := map[int64]count{}
-	for _, l := range s.lines {
-		in := passes(all, l, true) && (clauses == "" || passes(clauses, l, false))
+	counts, lowest := map[int64]count{}, map[int64]*sampleLine{}
+	for i := range s.lines {
+		l := &s.lines[i]
+		in := passes(around, l) && passes(within, l) && passes(chosen, l)
 		switch {
 		case !in:
+		case strings.Contains(q, "row_min("):
+			at := floorDiv(l.time, step)
+			if low, ok := lowest[at]; !ok || hashOf(l) < hashOf(low) {
+				lowest[at] = l
+			}
 		case step > 0:
 			c := counts[floorDiv(l.time, step)]
-			counts[floorDiv(l.time, step)] = count{c.n + 1, c.sum + hashOf(l)}
+			counts[floorDiv(l.time, step)] = count{c.n + 1, c.sum + hashOf(l)%4194301}
 		case strings.Contains(q, "| stats"), strings.Contains(q, "| uniq"):
 		default:
-			streams := `,"_stream":"{app=\"web\"}","app":"web"`
-			if strings.Contains(q, "| fields _time, _msg") {
-				streams = ""
-			}
-			n, _ := fmt.Fprintf(w, `{"_time":%q,"_msg":%q%s%s}`+"\n", stamp(l.time), l.text, streams, l.more)
-			s.sent += n
+			s.sent += l.write(w, q)
 		}
+	}
+	for _, l := range lowest {
+		s.sent += l.write(w, q)
 	}
 	for at, c := range counts {
 		fmt.Fprintf(w, `{"_time":%q,"n":"%d","x":"%d"}`+"\n", stamp(at*step), c.n, c.sum)
 	}
 }
 
-func stamp(t int64) string { return time.Unix(0, t).UTC().Format(time.RFC3339Nano) }
-
-func hashOf(l sampleLine) int64 {
-	h := fnv.New32()
-	fmt.Fprint(h, l.time, l.text)
-	return int64(h.Sum32() % sampleHashes)
+func (l *sampleLine) write(w http.ResponseWriter, query string) int {
+	stream := `,"_stream":"{app=\"web\"}","app":"web"`
+	if l.pod != "" {
+		stream = fmt.Sprintf(`,"_stream":"{app=\"web\",pod=\"%s\"}","app":"web","pod":%[1]q`, l.pod)
+	}
+	if strings.Contains(query, " _time, _msg, ") {
+		stream = ""
+	}
+	n, _ := fmt.Fprintf(w, `{"_time":%q,"_msg":%q%s%s}`+"\n", stamp(l.time), l.text, stream, l.more)
+	return n
 }
 
-// passes reports whether a line passes the times of a filter, of which the first one may be of all. Those
-// after a bound are of a part of the hashes.
-func passes(text string, l sampleLine, first bool) bool {
-	bound, some := int64(sampleHashes), false
+func stamp(t int64) string { return time.Unix(0, t).UTC().Format(time.RFC3339Nano) }
+
+func hashOf(l *sampleLine) int64 {
+	h := fnv.New64a()
+	h.Write(binary.LittleEndian.AppendUint64(nil, uint64(l.time)))
+	io.WriteString(h, l.text+"/"+l.pod)
+	x := h.Sum64()
+	x ^= x >> 29 // the last bytes count little
+	return int64(x * 0xbf58476d1ce4e5b9 >> 8 % draw.Hashes)
+}
+
+// samplePart is a part of time of a filter, and the bound of the hashes there.
+type samplePart struct{ from, to, bound int64 }
+
+// partsOf returns the parts of a filter. Those after a bound are of a part of the hashes.
+func partsOf(text string) (all []samplePart) {
+	bound := int64(draw.Hashes)
 	for _, m := range sampleRange.FindAllStringSubmatch(text, -1) {
 		if m[3] != "" {
 			bound, _ = strconv.ParseInt(m[3], 10, 64)
@@ -107,19 +136,16 @@ func passes(text string, l sampleLine, first bool) bool {
 		}
 		from, _ := rfc3339.Parse([]byte(m[1]))
 		to, _ := rfc3339.Parse([]byte(m[2]))
-		within := l.time >= from && l.time <= to
-		if first {
-			if first = false; !within {
-				return false
-			}
-			if !strings.Contains(text, " or ") {
-				return true
-			}
-			continue
-		}
-		some = some || within && hashOf(l) < bound
+		all = append(all, samplePart{from, to, bound})
 	}
-	return some
+	return all
+}
+
+// passes reports whether a line passes one of some parts. Without any, all do.
+func passes(parts []samplePart, l *sampleLine) bool {
+	return len(parts) == 0 || slices.ContainsFunc(parts, func(p samplePart) bool {
+		return l.time >= p.from && l.time <= p.to && (p.bound == draw.Hashes || hashOf(l) < p.bound)
+	})
 }
 
 // sampleWorld is a source over a sampleServer, and its clock.
@@ -158,6 +184,16 @@ func (s toServer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
+// request returns one for a sample of the last span.
+func (w *sampleWorld) request(span time.Duration, of model.TextSample) *model.Request {
+	req := request()
+	req.Cost.MayLag = true
+	req.Matchers = []model.Matcher{{Name: "app", Value: "web", Match: func(v string) bool { return v == "web" }}}
+	req.Range = model.TimeRange{Min: w.now.Load() - int64(span), Max: w.now.Load()}
+	req.Sample = &of
+	return req
+}
+
 // sampleOf returns how many lines the sample of the last span stands for, before an edge and from it on, the
 // requests, the bytes of lines, and the sample.
 func (w *sampleWorld) sampleOf(t *testing.T, span time.Duration, edge int64, of model.TextSample) (before, after float64, asked []string, sent int, levels map[string]int) {
@@ -165,11 +201,7 @@ func (w *sampleWorld) sampleOf(t *testing.T, span time.Duration, edge int64, of 
 	w.mu.Lock()
 	w.asked, w.sent = nil, 0
 	w.mu.Unlock()
-	req := request()
-	req.Cost.MayLag = true
-	req.Matchers = []model.Matcher{{Name: "app", Value: "web", Match: func(v string) bool { return v == "web" }}}
-	req.Range = model.TimeRange{Min: w.now.Load() - int64(span), Max: w.now.Load()}
-	req.Sample = &of
+	req := w.request(span, of)
 	cursors, err := w.SelectText(context.Background(), req)
 	if err != nil {
 		t.Fatal(err)
@@ -306,16 +338,4 @@ func TestSampleLevels(t *testing.T) {
 	w.lines = append(w.lines, sampleLine{time: w.now.Load(), text: "b", more: `,"level":"info","lvl":"error"`})
 	look("map[error:1 info:1 unknown:2 warn:1]", 4)
 	look("map[error:1 info:1 unknown:2 warn:1]", 2) // it is remembered
-}
-
-// TestSampleRefused: a server that refuses samples is asked for all lines.
-func TestSampleRefused(t *testing.T) {
-	w := newSampleWorld(t, nil, &sampleServer{refuses: "stats by (_time:"})
-	for range 2 {
-		_, _, asked, _, _ := w.sampleOf(t, time.Hour, 0, model.TextSample{Lines: 10_000, Plain: true})
-		if last := asked[len(asked)-1]; !strings.Contains(last, "stats by (_stream") {
-			t.Errorf("the last request is %s", last)
-		}
-		w.now.Add(1)
-	}
 }

@@ -17,7 +17,7 @@ const sampledBytes = 8 << 20
 // concurrent use.
 type samples struct {
 	values recent.Values[cache.Key] // compressed
-	// pauses are of samples without streams, by their selector, and of any (""), which the server has refused.
+	// pauses are of samples without streams, by their selector, and of those that were too large.
 	pauses recent.Pauses
 }
 
@@ -31,7 +31,9 @@ func (k *samples) find(ctx context.Context, x *sampling) error {
 			continue
 		}
 		if v := k.values.Get(w.key); v != nil {
-			if err := x.charge(w.take(v)); err != nil {
+			if size := w.take(v); !w.found {
+				continue
+			} else if err := x.charge(w, len(w.rows), size); err != nil {
 				return err
 			}
 			continue
@@ -50,12 +52,13 @@ func (k *samples) find(ctx context.Context, x *sampling) error {
 			s.result("miss")
 			continue
 		}
-		if err := x.charge(w.take(f.Value)); err != nil {
-			return err
-		}
+		size := w.take(f.Value)
 		if !w.found {
 			s.result("damaged")
 			continue
+		}
+		if err := x.charge(w, len(w.rows), size); err != nil {
+			return err
 		}
 		s.result("hit")
 		k.values.Put(w.key, f.Value)
