@@ -181,7 +181,7 @@ func (d *directory) askServer(ctx context.Context, r model.TimeRange, b buckets,
 		if packed && errors.Is(err, model.ErrInvalid) { // an old server, perhaps
 			d.plain = true
 			if wrong, err = d.askOnce(ctx, r, b, added, take); err == nil {
-				d.source.plain.Store(true)
+				err = d.refuse(ctx, formPacked, kindDirectory, packedProbe)
 			}
 		}
 		if err != nil || !wrong {

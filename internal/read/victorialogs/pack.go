@@ -18,9 +18,16 @@ const (
 	packedBuckets = 4
 )
 
+// packedProbe is a request for packed rows that has no lines to look at.
+var packedProbe = "_time:[1970-01-01T00:00:00Z,1970-01-01T00:00:00Z] | stats by (_stream, _time:1m) count() n" + packing([]string{"_stream"}, []string{"_time", "n"})
+
 // packs reports whether the rows of a range are packed.
 func (d *directory) packs(r model.TimeRange, b buckets) bool {
-	return !d.plain && !d.source.plain.Load() && b.counted && b.step > 0 && (uint64(r.Max)-uint64(r.Min))/uint64(b.step) >= packedBuckets
+	if !b.counted || b.step <= 0 || (uint64(r.Max)-uint64(r.Min))/uint64(b.step) < packedBuckets {
+		return false
+	}
+	d.plain = d.plain || d.refused(formPacked) // from then on, whenever that ends
+	return !d.plain
 }
 
 // packing returns the pipes that pack some fields of rows, by others.

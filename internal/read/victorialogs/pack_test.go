@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
 	"github.com/shaledb/shale/internal/model"
 )
 
@@ -73,31 +75,51 @@ func TestPacked(t *testing.T) {
 	look(nil, time.Hour, "")
 }
 
-// TestPackedRefused: a server that refuses to pack rows is asked for them as they are, and not again.
+// TestPackedRefused: a server that does not pack rows is asked for them as they are, and so is one that
+// refuses packed rows of a selector. Those of others are still packed then.
 func TestPackedRefused(t *testing.T) {
-	w := newWorld(t, func(rw http.ResponseWriter, r *http.Request) {
-		if strings.Contains(r.FormValue("query"), packedField) {
-			http.Error(rw, "unknown pipe", http.StatusBadRequest)
-			return
-		}
-		io.WriteString(rw, `{"_stream":"{app=\"web\"}","_time":"2001-09-09T01:46:00Z","n":"2","times":"2"}`+"\n")
-	})
-	for i, want := range []int32{2, 1} {
-		before := w.asked.Load()
-		req := request()
-		req.Range.Max, req.Cells = req.Range.Min+int64(time.Hour), &model.TextCells{Step: int64(time.Minute), Phase: -1}
-		cursors, err := w.SelectText(context.Background(), req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if n := w.asked.Load() - before; n != want {
-			t.Errorf("query %d: %d requests, want %d", i, n, want)
-		}
-		for _, c := range cursors {
-			if !c.Next(context.Background()) {
-				t.Errorf("query %d has no stream", i)
+	for _, test := range []struct {
+		refuses string
+		asked   []int32
+		scope   string
+	}{
+		{packedField, []int32{3, 1, 1}, "server"}, // packed rows, rows as they are, and a probe
+		{`"app"="web"`, []int32{3, 1, 1}, "selector"},
+	} {
+		w := newWorld(t, func(rw http.ResponseWriter, r *http.Request) {
+			q := r.FormValue("query")
+			switch {
+			case !strings.Contains(q, packedField):
+				io.WriteString(rw, `{"_stream":"{app=\"web\"}","_time":"2001-09-09T01:46:00Z","n":"2","times":"2"}`+"\n")
+			case strings.Contains(q, test.refuses):
+				http.Error(rw, "no", http.StatusBadRequest)
+			case strings.Contains(q, "1970"):
+			default:
+				io.WriteString(rw, `{"_stream":"{app=\"web\"}","cells":"[\"2001-09-09T01:46:00Z 2 2\"]"}`+"\n")
 			}
-			c.Close()
+		})
+		for i, app := range []string{"web", "db", "web"} {
+			before := w.asked.Load()
+			req := request()
+			req.Range.Max, req.Cells = req.Range.Min+int64(time.Hour), &model.TextCells{Step: int64(time.Minute), Phase: -1}
+			req.Matchers = []model.Matcher{{Name: "app", Value: app, Match: func(string) bool { return true }}}
+			cursors, err := w.SelectText(context.Background(), req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := w.asked.Load() - before; n != test.asked[i] {
+				t.Errorf("%s: query %d: %d requests, want %d", test.scope, i, n, test.asked[i])
+			}
+			for _, c := range cursors {
+				if !c.Next(context.Background()) {
+					t.Errorf("%s: query %d has no stream", test.scope, i)
+				}
+				c.Close()
+			}
+		}
+		packed := !w.refusals.Lasts(formPacked)
+		if n := testutil.ToFloat64(w.metrics.refused.WithLabelValues(formPacked, test.scope)); n != 1 || packed != (test.scope == "selector") {
+			t.Errorf("%s: %v refusals are counted; others are packed: %v", test.scope, n, packed)
 		}
 	}
 }

@@ -50,7 +50,6 @@ type Source struct {
 	asksNewest  bool // lines are counted from the end of a range on if the newest are wanted
 	// addsOffset says that buckets of time begin at their offset after multiples of their width, not before.
 	addsOffset atomic.Bool
-	plain      atomic.Bool   // the server does not pack rows
 	refusals   recent.Pauses // of forms of requests
 	// noGroups is until when streams are not grouped, as a time since the source began.
 	noGroups    atomic.Int64
