@@ -3,8 +3,8 @@ package write
 import (
 	"context"
 	"errors"
+	"math"
 	"net/http"
-	"time"
 
 	"github.com/shaledb/shale/internal/model"
 )
@@ -70,53 +70,110 @@ func (s *scratch) postpone(b *model.Batch, label int) {
 }
 
 // pushAllowed makes the rows of the series that are not marked in s.postponed durable and removes them from
-// the batch. After an error the batch is unchanged.
+// the batch. After an error the batch still has all rows that the result does not count.
 func (p *Path) pushAllowed(ctx context.Context, b *model.Batch, s *scratch, res *Result) error {
+	most := math.MaxInt
 	if n := copyBytes(b); n > s.copied {
-		if err := reserve(b, n-s.copied); err != nil {
-			return p.noCopy(err)
+		switch err := reserve(b, n-s.copied); {
+		case isTooLarge(err):
+			most = portionBytes // batch and copy can never fit together
+		case err != nil:
+			return err
+		default:
+			s.copied = n
 		}
-		s.copied = n
 	}
-	now := p.Batch(b.Tenant, b.Signal)
-	defer p.Recycle(now)
-	now.SizeAs(b)
-	now.Source = b.Source // for watchers
-	label := 0
-	for i, k := range b.Keys {
-		hasLabels := label < b.Labels.Len() && b.Labels.Series[label] == uint32(i)
-		if !s.postponed[i] {
-			for _, f := range model.Families() {
-				from := b.Columns(f)
-				now.Columns(f).AppendRows(&from.Rows, int(from.Begin(i)), int(from.End(i)))
+	var at place
+	for at.series < len(b.Keys) {
+		next, err := p.pushPortion(ctx, b, s, at, most, res)
+		if err != nil {
+			if at != (place{}) {
+				b.KeepRows(at.keep(s))
 			}
-			if hasLabels {
-				now.Labels.Append(uint32(len(now.Keys)), b.Labels.At(label))
-			}
-			now.EndSeries(k)
-			now.Origins = append(now.Origins, origin(b, i))
+			return err
 		}
-		if hasLabels {
-			label++
-		}
+		at = next
 	}
-	if err := p.append(ctx, now, res); err != nil {
-		return err
-	}
-	b.KeepRows(func(_ model.Family, series, _ int) bool { return s.postponed[series] })
+	b.KeepRows(at.keep(s))
 	return nil
 }
 
-// noCopy refuses a batch for now of which only a part may be stored, since there is no memory for that part.
-// It may be stored in whole later, so it is not too large.
-func (p *Path) noCopy(err error) error {
+// portionBytes is how much of a batch is copied at a time where there is no memory for a copy of all of it.
+// That little is reserved nowhere.
+const portionBytes = 256 << 10
+
+// isTooLarge reports whether memory is refused that can never be free.
+func isTooLarge(err error) bool {
 	var refused *Refused
-	if errors.As(err, &refused) && refused.Status == http.StatusRequestEntityTooLarge {
-		later := *refused
-		later.Status, later.RetryAfter = http.StatusServiceUnavailable, 5*time.Second
-		return &later
+	return errors.As(err, &refused) && refused.Status == http.StatusRequestEntityTooLarge
+}
+
+// place is a place in a batch: all rows of the series before it, and those before rows, by family, of the
+// series itself. label is the number of its labels, if it has some.
+type place struct {
+	series, label int
+	rows          [3]uint32
+}
+
+// keep returns which rows are kept once the allowed ones before the place are durable.
+func (at place) keep(s *scratch) func(f model.Family, series, row int) bool {
+	return func(f model.Family, series, row int) bool {
+		return s.postponed[series] || series > at.series || series == at.series && row >= int(at.rows[f-model.Samples])
 	}
-	return err
+}
+
+// pushPortion makes allowed rows from a place on durable, until they take most bytes. It returns the place
+// after them.
+func (p *Path) pushPortion(ctx context.Context, b *model.Batch, s *scratch, at place, most int, res *Result) (place, error) {
+	now := p.Batch(b.Tenant, b.Signal)
+	defer p.Recycle(now)
+	if most == math.MaxInt {
+		now.SizeAs(b)
+	}
+	now.Source = b.Source // for watchers
+	for at.series < len(b.Keys) && copyBytes(now) < most {
+		i := at.series
+		hasLabels := at.label < b.Labels.Len() && b.Labels.Series[at.label] == uint32(i)
+		ended := true
+		if !s.postponed[i] {
+			ended = at.copyRows(now, b, most)
+			if hasLabels {
+				now.Labels.Append(uint32(len(now.Keys)), b.Labels.At(at.label))
+			}
+			now.EndSeries(b.Keys[i])
+			now.Origins = append(now.Origins, origin(b, i))
+		}
+		if !ended {
+			break
+		}
+		if hasLabels {
+			at.label++
+		}
+		at.series, at.rows = i+1, [3]uint32{}
+	}
+	return at, p.append(ctx, now, res)
+}
+
+// copyRows copies rows of the series at a place until the copy takes most bytes, and moves the place. It
+// reports whether these were the last rows of the series.
+func (at *place) copyRows(to, b *model.Batch, most int) (ended bool) {
+	for n, f := range model.Families() {
+		from := b.Columns(f)
+		end := from.End(at.series)
+		for j := max(from.Begin(at.series), at.rows[n]); j < end; {
+			if copyBytes(to) >= most {
+				return false
+			}
+			stop := end
+			if most < math.MaxInt {
+				stop = j + 1
+			}
+			to.Columns(f).AppendRows(&from.Rows, int(j), int(stop))
+			j = stop
+			at.rows[n] = stop
+		}
+	}
+	return true
 }
 
 // copyBytes returns the memory of a copy of a batch, with the origins of both.
