@@ -80,7 +80,8 @@ func graphiteOptions(found *names.Finder, engine *graphite.Engine, reader *event
 type freshPoints struct {
 	*graphite.Engine
 	limits api.Limits
-	pool   *model.QueryPool
+	// pool is the memory of queries, and forms that of what is on its way to and from clients.
+	pool, forms *model.QueryPool
 }
 
 // recent is how far back these answers go. A carbon-cache that is not overloaded writes points within
@@ -100,18 +101,23 @@ func (f freshPoints) Points(ctx context.Context, path string) ([]int64, []float6
 // quota returns what one request is charged to.
 func (f freshPoints) quota() *model.Quota {
 	l := f.limits
-	return &model.Quota{MaxSeries: l.MaxSeries, MaxSamples: l.MaxSamples, MaxBytes: l.MaxBytes, Pool: f.pool}
+	return &model.Quota{Tenant: model.DefaultTenant, MaxSeries: l.MaxSeries, MaxSamples: l.MaxSamples, MaxBytes: l.MaxBytes, Pool: f.pool}
+}
+
+// transit returns what a request and its answer are charged to while they are sent.
+func (f freshPoints) transit() *model.Quota {
+	return &model.Quota{MaxBytes: f.limits.MaxBytes, Pool: f.forms}
 }
 
 // listenCarbonlink answers queries of the cache of carbon, if a setting asks for it.
-func listenCarbonlink(c *config.Config, engine *graphite.Engine, pool *model.QueryPool, registry *prometheus.Registry, log *slog.Logger) (*carbonlink.Server, error) {
+func listenCarbonlink(c *config.Config, engine *graphite.Engine, pool, forms *model.QueryPool, registry *prometheus.Registry, log *slog.Logger) (*carbonlink.Server, error) {
 	if c.GraphiteCacheListen == "" {
 		return nil, nil
 	}
-	source := freshPoints{engine, c.Query, pool}
+	source := freshPoints{engine, c.Query, pool, forms}
 	return carbonlink.Listen(carbonlink.Options{
-		Listen: c.GraphiteCacheListen, Source: source, Quota: source.quota, MaxConnections: c.Connections, Timeout: c.Query.Timeout,
-		Registerer: registry, Logger: log,
+		Listen: c.GraphiteCacheListen, Source: source, Quota: source.quota, Transit: source.transit, MaxConnections: c.Connections,
+		Timeout: c.Query.Timeout, Registerer: registry, Logger: log,
 	})
 }
 

@@ -213,7 +213,7 @@ func (s *servers) mountLogsAndGraphite(c config.Config, e *Engine, kept *pattern
 	reader := &events.Reader{Lines: lines.Engine}
 	engine := newGraphiteEngine(s.http.names, e, s.policies, reader)
 	graphiteapi.New(graphiteOptions(s.http.names, engine, reader, shared)).Routes(mux)
-	s.carbonlink, err = listenCarbonlink(&c, engine, shared.Pool, registry, log)
+	s.carbonlink, err = listenCarbonlink(&c, engine, shared.Pool, shared.Forms, registry, log)
 	return err
 }
 

@@ -189,6 +189,7 @@ func TestRequestsAreCharged(t *testing.T) {
 	pool := &model.QueryPool{MaxBytes: 8 << 20}
 	s := listen(t, func(o *Options) {
 		o.Quota = func() *model.Quota { return &model.Quota{MaxBytes: 512 << 10, Pool: pool} }
+		o.Transit = o.Quota
 	})
 	nc := dial(t, s)
 	bulk := func(n int) []byte {

@@ -34,9 +34,14 @@ type Options struct {
 	MaxConnections int
 	// Timeout bounds the time of one request; 2 minutes by default.
 	Timeout time.Duration
-	// Quota returns what one request is charged to: its bytes, and those of its values and of its answer; nil:
-	// nothing bounds all requests together.
+	// Stall is how long a request or an answer may take without any progress; 10 seconds by default.
+	Stall time.Duration
+	// Quota returns what one request is charged to: its values and its answer; nil: nothing bounds all requests
+	// together.
 	Quota func() *model.Quota
+	// Transit returns what the bytes of a request and of its answer are charged to while they are on their way;
+	// nil: nothing bounds them. It is apart from Quota, so that slow clients hold no memory of queries.
+	Transit func() *model.Quota
 	// IdleTimeout is how long a connection may stay silent; 10 minutes by default. Graphite-web keeps
 	// connections for its next request, and makes others when they are closed.
 	IdleTimeout time.Duration
@@ -72,8 +77,15 @@ func Listen(o Options) (*Server, error) {
 	if o.IdleTimeout == 0 {
 		o.IdleTimeout = 10 * time.Minute
 	}
+	if o.Stall == 0 {
+		o.Stall = 10 * time.Second
+	}
+	unbounded := func() *model.Quota { return new(model.Quota) }
 	if o.Quota == nil {
-		o.Quota = func() *model.Quota { return new(model.Quota) }
+		o.Quota = unbounded
+	}
+	if o.Transit == nil {
+		o.Transit = unbounded
 	}
 	ln, err := net.Listen("tcp", o.Listen)
 	if err != nil {
@@ -145,9 +157,10 @@ func (s *Server) admit(nc net.Conn) {
 
 // serve answers the requests of a connection until its end.
 func (s *Server) serve(nc net.Conn) error {
-	r := bufio.NewReader(nc)
+	client := &patient{Conn: nc, stall: s.o.Stall}
+	r := bufio.NewReader(client)
 	for {
-		_ = nc.SetReadDeadline(time.Now().Add(s.o.IdleTimeout))
+		client.idle(s.o.IdleTimeout)
 		var head [4]byte
 		if _, err := io.ReadFull(r, head[:]); err != nil {
 			return nil // the client has left, or is silent
@@ -156,41 +169,9 @@ func (s *Server) serve(nc net.Conn) error {
 		if n > maxRequest {
 			return fmt.Errorf("%w: a request of %d bytes: must have at most %d", model.ErrInvalid, n, maxRequest)
 		}
-		_ = nc.SetReadDeadline(time.Now().Add(s.o.Timeout))
-		if err := s.request(nc, r, int(n)); err != nil {
+		client.until, client.waits = time.Now().Add(s.o.Timeout), false
+		if err := s.request(client, r, int(n)); err != nil {
 			return err
 		}
 	}
-}
-
-// firstBytes is how much memory a request gets before any of it has come. It doubles from there.
-const firstBytes = 4 << 10
-
-// request reads a request of n bytes and answers it.
-func (s *Server) request(nc net.Conn, r io.Reader, n int) error {
-	quota := s.o.Quota()
-	defer quota.Release()
-	var request, answer []byte
-	for len(request) < n {
-		size := min(n, max(2*len(request), firstBytes))
-		if err := quota.TakeBytes(int64(size - len(request))); err != nil {
-			if _, err := io.CopyN(io.Discard, r, int64(n-len(request))); err != nil {
-				return err
-			}
-			answer = s.failed(err)
-			break
-		}
-		had := len(request)
-		request = model.Sized(request, size)[:size]
-		if _, err := io.ReadFull(r, request[had:]); err != nil {
-			return err
-		}
-	}
-	if answer == nil {
-		answer = s.answer(request, quota)
-	}
-	binary.BigEndian.PutUint32(answer, uint32(len(answer)-4))
-	_ = nc.SetWriteDeadline(time.Now().Add(s.o.Timeout))
-	_, err := nc.Write(answer)
-	return err
 }
