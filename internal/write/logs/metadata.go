@@ -50,22 +50,6 @@ const (
 	mostMetadataEntries = 1 << 10
 )
 
-// Mark is a state of a Metadata.
-type Mark struct{ entries, arena int }
-
-// Mark returns the present state.
-func (m *Metadata) Mark() Mark { return Mark{m.entries, len(m.arena)} }
-
-// Rewind forgets names that were sanitized since the mark, if no entry was added since. It reports whether
-// that is so.
-func (m *Metadata) Rewind(to Mark) bool {
-	if m.entries != to.entries {
-		return false
-	}
-	m.arena = m.arena[:to.arena]
-	return true
-}
-
 // AddLong counts an entry of so many bytes that the line will be rejected: more than MostBytes.
 func (m *Metadata) AddLong(bytes int) {
 	m.bytes += bytes

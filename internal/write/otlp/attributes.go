@@ -1,6 +1,7 @@
 package otlp
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/shaledb/shale/internal/model"
@@ -31,8 +32,11 @@ func (w *writer) attribute(m *logs.Metadata, prefix, key []byte, v value, depth 
 		m.Add(key, nil) // counts the attribute
 		return nil
 	}
-	begin, mark := len(w.arena), m.Mark()
+	begin := len(w.arena)
 	switch size := len(prefix) + 1 + len(key); {
+	case v.kind == mapValue && !w.hasMember(v, depth):
+		// Nothing gets its name. Nothing else bounds how many such maps there are, and a name may be long.
+		return w.members(m, nil, v, depth)
 	case size > logs.MostBytes && v.kind != mapValue:
 		m.AddLong(size)
 		return nil
@@ -59,14 +63,23 @@ func (w *writer) attribute(m *logs.Metadata, prefix, key []byte, v value, depth 
 		m.Add(key, nil) // records the error
 		return nil
 	}
-	if err := w.members(m, name, v, depth); err != nil {
-		return err
-	}
-	if m.Rewind(mark) {
-		w.arena = w.arena[:begin] // there are no members, and nothing else bounds how many such maps there are
-	}
-	return nil
+	return w.members(m, name, v, depth)
 }
+
+// hasMember reports whether a map has a member that is not a map, or one that is not well formed.
+func (w *writer) hasMember(v value, depth int) (has bool) {
+	err := each(w.d, v.begin, v.end, func(begin, stop int) error {
+		_, item, err := keyValue(w.d, begin, stop)
+		if err != nil || item.kind != mapValue || depth >= maxDepth || w.hasMember(item, depth+1) {
+			return errMember
+		}
+		return nil
+	})
+	return err != nil
+}
+
+// errMember ends the search for a member.
+var errMember = errors.New("a member")
 
 // longName stands for any prefix that is too long.
 var longName = make([]byte, logs.MostBytes)
