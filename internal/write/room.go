@@ -13,7 +13,8 @@ const roomStep = 256 << 10
 //
 // An array whose memory is that of a batch of before is reserved as it is filled. A new one is reserved in
 // whole before it is made. The old one is alive while it is copied, and garbage afterwards. So what is alive
-// is at most twice what is reserved, and all arrays of a request together at most thrice.
+// is at most twice what is reserved, and all arrays of a request together at most thrice. They are more where
+// memory is refused for twice as many elements, and an array grows by less.
 type Room struct {
 	batch             *model.Batch
 	reserve           func(bytes int64) error
@@ -68,6 +69,45 @@ func (r *Room) Reserve(bytes int64) error {
 	return nil
 }
 
+// Grow reserves memory for an array of have elements that shall have least or more: twice as many, or some,
+// if these are more. Where that is refused it tries fewer, and at last a sixteenth more. It returns how many
+// there is memory for. reserve reserves memory for n.
+func Grow(have, least, some int, reserve func(n int) error) (n int, err error) {
+	for _, more := range [...]int{have, have / 2, have / 4, have / 16} {
+		n = max(have+more, least)
+		if more == have {
+			n = max(n, some)
+		}
+		if err = reserve(n); err == nil {
+			return n, nil
+		}
+	}
+	return 0, err
+}
+
+// MoreSeries makes room for one more series, and mostly for twice as many as there are.
+func (r *Room) MoreSeries(other int64) error {
+	n := len(r.batch.Keys)
+	if n < cap(r.batch.Keys) {
+		return nil
+	}
+	_, err := Grow(n, n+1, fewElements, func(n int) error { return r.Series(n, other) })
+	return err
+}
+
+// MoreRows makes room for n more rows of a family, and mostly for twice as many as there are.
+func (r *Room) MoreRows(f model.Family, n int, other int64) error {
+	c := r.batch.Columns(f)
+	if len(c.Times)+n <= cap(c.Times) {
+		return nil
+	}
+	_, err := Grow(len(c.Times), len(c.Times)+n, fewElements, func(n int) error { return r.Rows(f, n, other) })
+	return err
+}
+
+// fewElements is the least room that MoreSeries and MoreRows make, if there is memory for it.
+const fewElements = 64
+
 // Series makes room for n series in all. The receiver uses other bytes besides the batch, here and below.
 func (r *Room) Series(n int, other int64) error {
 	b := r.batch
@@ -105,10 +145,14 @@ func (r *Room) Blob(f model.Family, n, most int, other int64) error {
 	if n <= cap(c.Bytes) {
 		return nil
 	}
-	n = max(n, min(max(2*cap(c.Bytes), firstBlobs), most))
-	if err := r.Reserve(r.Used() + other + int64(n) - held(c.Bytes, r.blobs[f-model.Samples])); err != nil {
-		return err
-	}
-	c.Bytes = model.Sized(c.Bytes, n)
-	return nil
+	least := n
+	_, err := Grow(cap(c.Bytes), least, firstBlobs, func(n int) error {
+		n = max(least, min(n, most))
+		if err := r.Reserve(r.Used() + other + int64(n) - held(c.Bytes, r.blobs[f-model.Samples])); err != nil {
+			return err
+		}
+		c.Bytes = model.Sized(c.Bytes, n)
+		return nil
+	})
+	return err
 }

@@ -10,11 +10,10 @@ import (
 )
 
 // Memory in bytes that entries need besides their lines and metadata: of a row, and of a series with its end
-// and the pointer to its stream. fewRows is the least room for either.
+// and the pointer to its stream.
 const (
 	rowBytes    = 8 + 8 + 1
 	seriesBytes = model.KeyBytes + 4 + 8
-	fewRows     = 64
 	// maxTextBytes bounds the lines of a batch, because offsets have 32 bits.
 	maxTextBytes = 1<<31 - 1
 )
@@ -87,10 +86,8 @@ func (e *Entries) End() error {
 	if b.Text.Len() == begin {
 		return nil
 	}
-	if n := len(b.Keys); n == cap(b.Keys) {
-		if err := e.room.Series(max(2*n, fewRows), e.other()); err != nil {
-			return err
-		}
+	if err := e.room.MoreSeries(e.other()); err != nil {
+		return err
 	}
 	b.EndSeries(e.stream.Key)
 	e.streams = append(model.Sized(e.streams, cap(b.Keys)), e.stream)
@@ -167,10 +164,8 @@ func (e *Entries) roomFor(line []byte) error {
 			Text: fmt.Sprintf("the lines of the request exceed %d bytes as stored; send fewer lines per request", maxTextBytes),
 		}
 	}
-	if n := len(rows.Times); n == cap(rows.Times) {
-		if err := e.room.Rows(model.Text, max(2*n, fewRows), e.other()); err != nil {
-			return err
-		}
+	if err := e.room.MoreRows(model.Text, 1, e.other()); err != nil {
+		return err
 	}
 	return e.room.Blob(model.Text, bytes, max(e.body, 2*len(rows.Bytes)), e.other())
 }

@@ -18,12 +18,12 @@ import (
 	"github.com/shaledb/shale/internal/write"
 )
 
-// Memory in bytes of a sample in a batch, and of its series with the ends. fewRows is the least room for
-// either.
+// Memory in bytes of a sample in a batch, and of its series with the ends. fewFamilies is the least room for
+// metadata.
 const (
 	rowBytes    = 8 + 8 + 8 + 1
 	seriesBytes = model.KeyBytes + 4 + 4 + 4
-	fewRows     = 64
+	fewFamilies = 64
 )
 
 // appender puts the samples of one request into a batch, each as a series of its own. It is the batch's
@@ -257,24 +257,20 @@ const maxExemplarBytes = 16 + exemplar.ExemplarMaxLabelSetLength*(utf8.UTFMax+12
 // roomFor makes room for a sample with labels, for its exemplars, and for the metadata of its family.
 func (a *appender) roomFor(ls labels.Labels, o *storage.AOptions) error {
 	b, other := a.batch, a.other()
-	if n := len(b.Keys); n == cap(b.Keys) {
-		if err := a.room.Series(max(2*n, fewRows), other); err != nil {
+	if len(b.Keys) == cap(b.Keys) {
+		if err := a.room.MoreSeries(other); err != nil {
 			return err
 		}
 		a.ends = model.Sized(a.ends, cap(b.Keys))
 	}
-	if n := b.Samples.Len(); n == cap(b.Samples.Times) {
-		if err := a.room.Rows(model.Samples, max(2*n, fewRows), other); err != nil {
-			return err
-		}
+	if err := a.room.MoreRows(model.Samples, 1, other); err != nil {
+		return err
 	}
-	if n := b.Exemplars.Len() + len(o.Exemplars); n > cap(b.Exemplars.Times) {
-		if err := a.room.Rows(model.Exemplars, max(n, 2*b.Exemplars.Len()), other); err != nil {
-			return err
-		}
+	if err := a.room.MoreRows(model.Exemplars, len(o.Exemplars), other); err != nil {
+		return err
 	}
 	if n := len(a.families); n == cap(a.families) {
-		n = max(2*n, fewRows)
+		n = max(2*n, fewFamilies)
 		if err := a.room.Reserve(a.room.Used() + other + int64(n)*int64(unsafe.Sizeof(family{}))); err != nil {
 			return err
 		}
@@ -290,8 +286,10 @@ func (a *appender) roomForLabels(ls labels.Labels) error {
 	if n <= cap(a.labels) {
 		return nil
 	}
-	n = max(n, 2*cap(a.labels))
-	if err := a.room.Reserve(a.room.Used() + a.other() + int64(n-cap(a.labels))); err != nil {
+	n, err := write.Grow(cap(a.labels), n, 0, func(n int) error {
+		return a.room.Reserve(a.room.Used() + a.other() + int64(n-cap(a.labels)))
+	})
+	if err != nil {
 		return err
 	}
 	a.labels = model.Sized(a.labels, n)

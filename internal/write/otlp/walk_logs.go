@@ -1,6 +1,7 @@
 package otlp
 
 import (
+	"bytes"
 	"encoding/hex"
 	"math"
 	"strconv"
@@ -87,11 +88,18 @@ func walkShared(d []byte, p, end int, first func(begin, stop int) error, item fu
 // leastAttribute is fewer bytes than an attribute that is a label has: its name has ten, and its value two.
 const leastAttribute = 12
 
+// mostAttributes returns at least the number of labels of a resource: each begins with the tag of field 1, of
+// one byte or of more.
+func mostAttributes(resource []byte) int {
+	tags := bytes.Count(resource, []byte{0x0a}) + bytes.Count(resource, []byte{0x8a})
+	return min(tags, len(resource)/leastAttribute)
+}
+
 // resourceLogs parses the ResourceLogs message in [p, end).
 func (w *logWalker) resourceLogs(p, end int) error {
 	err := walkShared(w.decoded, p, end, func(begin, stop int) error {
 		resource := w.decoded[begin:stop:stop]
-		if err := w.entries.ExpectLabels(len(resource), len(resource)/leastAttribute); err != nil {
+		if err := w.entries.ExpectLabels(len(resource), mostAttributes(resource)); err != nil {
 			return err
 		}
 		w.entries.Begin(w.streams.Get(w.rules, resource, readStream))
