@@ -345,3 +345,24 @@ func TestHosts(t *testing.T) {
 		}
 	}
 }
+
+// TestRequestOfDisplaced: a connection may give way just when the last bytes of a request have been read. Its
+// client gets no response, so the request must have no effect.
+func TestRequestOfDisplaced(t *testing.T) {
+	served := 0
+	s := &http.Server{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) { served++ }), ReadHeaderTimeout: time.Second}
+	new(Connections).Serve(s)
+	serve := func(conn *connection) (aborted any) {
+		defer func() { aborted = recover() }()
+		s.Handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil).WithContext(s.ConnContext(t.Context(), conn)))
+		return nil
+	}
+	open, closed := new(connection), new(connection)
+	closed.gaveWay.Store(true)
+	if got := serve(closed); got != http.ErrAbortHandler || served != 0 {
+		t.Errorf("%v, %d requests are served", got, served)
+	}
+	if got := serve(open); got != nil || served != 1 {
+		t.Errorf("%v, %d requests are served", got, served)
+	}
+}

@@ -93,6 +93,9 @@ func (c *Connections) Serve(s *http.Server) {
 		conn.header.Store(0)
 		conn.waits.Store(0)
 		conn.request.Store(r)
+		if conn.gaveWay.Load() {
+			panic(http.ErrAbortHandler) // its last bytes came meanwhile, and the client must not expect an effect
+		}
 		if r.Body != http.NoBody {
 			// The server's own request keeps its body. With another one the server would not know how much is
 			// left: it would wait for the rest of a refused body before it responds, and reset the

@@ -107,7 +107,7 @@ func (k *flights) query(ctx context.Context, d *directory, r model.TimeRange, b 
 	if b.groups != nil {
 		kind = kindGroups
 	}
-	alone := func() error { return d.query(ctx, kind, text, each) }
+	alone := func() error { return k.client.query(ctx, d.account, kind, text, each) }
 	if d.req.Cells == nil || !b.counted || d.filter.lines != "" || d.req.Cost.Fresh {
 		return alone()
 	}

@@ -42,7 +42,7 @@ func (s *Source) Newest(ctx context.Context, req *model.Request, n int) (model.A
 	x := &newest{directory: &directory{source: s, account: a, req: req, filter: f, streams: newStreamSet(s, req)}}
 	if err := x.find(ctx, int64(n)); err != nil {
 		x.Release()
-		if err == errGone || model.NeedsMoreMemory(err) { // shorter slices need less
+		if err == errGone || model.NeedsMoreMemory(err) || req.Quota.Refused(err) { // shorter slices need less
 			err = nil
 		}
 		return nil, 0, err
@@ -67,7 +67,10 @@ func (x *newest) find(ctx context.Context, n int64) error {
 		if err != nil || rows >= n || r.Min == left.Min {
 			return err
 		}
-		growth := max(1, min(newestGrowth, 1.5*float64(n-rows)/float64(rows))) // of no rows it is the greatest
+		growth := 8.0 // no lines say nothing of those before them
+		if rows > 0 {
+			growth = max(1, min(newestGrowth, 1.5*float64(n-rows)/float64(rows)))
+		}
 		n, left.Max = n-rows, r.Min-1
 		width = int64(min(float64(width)*growth, 1<<62))
 	}

@@ -143,12 +143,12 @@ func TestNewest(t *testing.T) {
 	}{
 		{"of many", 5000, 1, 100, 3},
 		{"of as many as one minute has", 20_000, 1, 20, 2},
-		{"of those of some hours", 100, 1, 100, 4},
-		{"of few", 30, 1, 100, 4},
-		{"of none", 0, 1, 100, 4},
+		{"of those of some hours", 100, 1, 100, 5},
+		{"of few", 30, 1, 100, 5},
+		{"of none", 0, 1, 100, 5},
 		{"of whole seconds", 5000, second, 100, 3},
-		{"of whole hours", 5000, 3600 * second, 100, 3},
-		{"of one time", 5000, 86400 * second, 100, 5},
+		{"of whole hours", 5000, 3600 * second, 100, 4},
+		{"of one time", 5000, 86400 * second, 100, 6},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			server := &linesServer{Dataset: newestData(3, test.lines, test.precision)}

@@ -119,7 +119,8 @@ func (p *page) loadLocked(ctx context.Context, want columns) error {
 	}
 	f := newFetch(p, want)
 	defer f.release()
-	err := p.query(ctx, kindLines, text, f.add)
+	err := p.source.client.query(ctx, p.account, kindLines, text, f.add)
+	p.source.metrics.rows.Add(float64(len(f.raw)))
 	if err == nil {
 		err = p.keepLocked(f, want)
 	}

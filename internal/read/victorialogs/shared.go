@@ -342,12 +342,7 @@ func parseRows(value []byte, digest cache.Digest) (rows [][]field, size int64, o
 	if err != nil || len(b) < len(digest) || cache.Digest(b[:len(digest)]) != digest {
 		return nil, 0, false
 	}
-	return parsePacked(b[len(digest):])
-}
-
-// parsePacked returns the rows of a text.
-func parsePacked(b []byte) (rows [][]field, size int64, ok bool) {
-	size = int64(len(b))
+	size, b = int64(len(b)), b[len(digest):]
 	number := func() int {
 		v, n := binary.Uvarint(b)
 		if n <= 0 || v > uint64(len(b)) {

@@ -60,7 +60,6 @@ type Source struct {
 	listings    listings
 	flights     flights
 	samples     samples
-	lagging     recent.Responses
 	// lineBytes is about what a line has: as in the last pages, of which the newest counts a quarter.
 	lineBytes   atomic.Int64
 	copiesPause time.Duration
@@ -71,7 +70,7 @@ func New(o Options) *Source {
 	s := &Source{settings: o.Settings, streams: newStreamNames(o.Seed, o.Rules), derives: len(o.Rules.ServiceNames) > 0, asksNewest: true, began: time.Now(), groupedRows: groupedRows, sparseLines: sparseLines, copiesPause: copiesPause}
 	s.metrics = newMetrics(o.Registerer, func() bool { return s.client.breaker.Open() }, func() int { return s.client.pace.Limit() })
 	s.client = newClient(&s.settings, s.metrics)
-	s.samples.values.MaxBytes, s.lagging.MaxBytes, s.lagging.For = sampledBytes, laggingBytes, laggingFor
+	s.samples.values.MaxBytes = sampledBytes
 	s.followEvery, s.listings.every = followEvery, s.settings.CheckEvery
 	s.lineBytes.Store(firstLineBytes)
 	s.flights = flights{of: map[string]*flight{}, running: map[string]int{}, client: s.client, joined: s.metrics.joined.Inc, paused: s.metrics.pausedFor, most: flightBytes, all: flightsBytes, wait: flightWait, linger: companyWait, limit: flightLimit}
@@ -80,7 +79,6 @@ func New(o Options) *Source {
 		s.shared = &shared{tier: o.Shared, result: func(outcome string) { s.metrics.shared.WithLabelValues(outcome).Inc() }}
 	}
 	s.watch = s.newWatch(&o)
-	s.lagging.Elapsed = s.watch.Elapsed
 	return s
 }
 

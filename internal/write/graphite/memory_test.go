@@ -107,7 +107,9 @@ func TestMemoryOfConnectionsIsReserved(t *testing.T) {
 				t.Error(err)
 			}
 		})
-		use.CheckTimes(t, what, aliveTimes, 64) // rows of many batches, one after the other
+		// There are rows of many batches, one after the other. Chunks are read while batches are made, so more of
+		// them are alive where reading is ahead: 2.5 times what is reserved on a busy machine.
+		use.CheckTimes(t, what, 2*aliveTimes, 64)
 	}
 	for name, lines := range heavyLines() {
 		check("lines: "+name, l.Addr(), lines)

@@ -130,11 +130,15 @@ func (x *Execution) slices(ctx context.Context, r model.TimeRange) error {
 	missing := int64(x.sink.Limit())
 	s := newTimeSlices(x.Direction, r, x)
 	for wanted := x.sink.Limit(); ; {
+		future := s.future != 0
 		ahead, err := x.newest(ctx, s, wanted)
 		if err != nil {
 			return err
 		}
-		if wanted = min(wanted, math.MaxInt32) * sliceGrowth; ahead == nil {
+		switch {
+		case ahead != nil:
+			wanted = min(wanted, math.MaxInt32) * sliceGrowth
+		case !future:
 			wanted = 0 // the source is not asked again
 		}
 		slice, ok := s.next()
