@@ -174,9 +174,9 @@ func remoteWrite() group {
 		return message(series(good("bi_zero"), bytes.Repeat(field(2, nil), 2_000_000)))
 	})
 	add("4 million empty series", 0, nil, fixed(message(bytes.Repeat(series(), 4_000_000))))
-	add("100,000 new series", 100_000, nil, func() []byte {
+	add("50,000 new series", 50_000, nil, func() []byte {
 		var b []byte
-		for i := range 100_000 {
+		for i := range 50_000 {
 			b = append(b, series(good("bi_new"), label("i", fmt.Sprint(i)), one())...)
 		}
 		return message(b)

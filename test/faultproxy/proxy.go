@@ -265,6 +265,8 @@ func (w *cutWriter) Write(data []byte) (int, error) {
 		return 0, err
 	}
 	if n < int64(len(data)) {
+		// Else the client may see none of it, and take the request for one that was not answered.
+		_ = http.NewResponseController(w.ResponseWriter).Flush()
 		return int(n), errCut // ReverseProxy aborts the response
 	}
 	return int(n), nil
