@@ -115,6 +115,8 @@ type Grant struct {
 	// account counts the request for its tenant; nil: it is not counted, since its receiver waits for memory.
 	account *account
 	bytes   int64
+	// refused says that the request is counted as refused. It may ask for less, and several times.
+	refused bool
 }
 
 // Admit reserves bytes for a request before they are read. It does not wait: if the budget is
@@ -142,6 +144,7 @@ func (p *Path) TryAdmit(tenant string, bytes int64) (g *Grant, ok bool, err erro
 		return nil, false, err
 	}
 	if err := p.fits(bytes); err != nil {
+		p.countRefusal()
 		return nil, false, err
 	}
 	if !p.budget.try(bytes) {
@@ -168,6 +171,7 @@ func (p *Path) AdmitWait(ctx context.Context, tenant string, bytes int64) (*Gran
 		return nil, err
 	}
 	if err := p.fits(bytes); err != nil {
+		p.countRefusal()
 		return nil, err
 	}
 	if err := p.budget.wait(ctx, bytes); err != nil {
@@ -179,14 +183,14 @@ func (p *Path) AdmitWait(ctx context.Context, tenant string, bytes int64) (*Gran
 // Grow reserves more bytes. Its error is a *Refused.
 func (g *Grant) Grow(bytes int64) error {
 	if err := g.p.fits(bytes + g.bytes); err != nil {
-		return err
+		return g.refuse(err)
 	}
 	if err := g.hold(bytes); err != nil {
 		return err
 	}
 	if !g.p.budget.try(bytes) {
 		g.unhold(bytes)
-		return g.p.exhausted(bytes)
+		return g.refuse(g.p.exhausted(bytes))
 	}
 	g.bytes += bytes
 	return nil
@@ -197,17 +201,29 @@ func (g *Grant) Grow(bytes int64) error {
 // not block others.
 func (g *Grant) Expect(bytes int64) error {
 	if err := g.p.fits(bytes + g.bytes); err != nil {
-		return err
+		return g.refuse(err)
 	}
 	if !g.p.budget.free(bytes) {
-		return g.p.exhausted(bytes)
+		return g.refuse(g.p.exhausted(bytes))
 	}
 	return nil
 }
 
-// exhausted counts and returns the refusal of a request that does not fit into the budget now.
-func (p *Path) exhausted(bytes int64) error {
+// refuse counts a request once that memory is refused.
+func (g *Grant) refuse(err error) error {
+	if !g.refused {
+		g.refused = true
+		g.p.countRefusal()
+	}
+	return err
+}
+
+func (p *Path) countRefusal() {
 	p.metrics.refusedRequests.WithLabelValues("limits.inflight-bytes").Inc()
+}
+
+// exhausted returns the refusal of a request that does not fit into the budget now.
+func (p *Path) exhausted(bytes int64) error {
 	return &Refused{
 		Status: http.StatusServiceUnavailable, Limit: "limits.inflight-bytes", RetryAfter: 2 * time.Second,
 		Text: fmt.Sprintf("requests in flight hold %d of %d bytes and this one needs %d more; retry later",
@@ -220,7 +236,6 @@ func (p *Path) fits(bytes int64) error {
 	if p.budget.max <= 0 || bytes <= p.budget.max {
 		return nil
 	}
-	p.metrics.refusedRequests.WithLabelValues("limits.inflight-bytes").Inc()
 	return &Refused{
 		Status: http.StatusRequestEntityTooLarge, Limit: "limits.inflight-bytes",
 		Text: fmt.Sprintf("the request needs %d bytes, but all requests in flight together may hold %d; send smaller requests", bytes, p.budget.max),

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
 	"github.com/shaledb/shale/internal/model"
 )
 
@@ -35,5 +37,26 @@ func TestRoomGrowsByLess(t *testing.T) {
 		if used := 40 * int64(len(b.Keys)); used < most*3/4 || used > most || sizes > 60 {
 			t.Errorf("of %d bytes %d are used, in arrays of %d sizes", most, used, sizes)
 		}
+	}
+}
+
+// TestRefusalCountsOnce: a request that asks for less when memory is refused counts as refused once.
+func TestRefusalCountsOnce(t *testing.T) {
+	p := newPath(&store{}, Limits{MaxInflightBytes: 1000})
+	for range 2 {
+		g, err := p.Admit(t.Context(), "a", 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, n := range []int64{4000, 3000, 2000, 995} {
+			var refused *Refused
+			if err := g.Grow(n); !errors.As(err, &refused) {
+				t.Errorf("%d bytes: %v", n, err)
+			}
+		}
+		g.Release()
+	}
+	if n := testutil.ToFloat64(p.metrics.refusedRequests.WithLabelValues("limits.inflight-bytes")); n != 2 {
+		t.Errorf("%v requests count as refused, want 2", n)
 	}
 }
