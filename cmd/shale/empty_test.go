@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/shaledb/shale/internal/logtest"
 )
 
 // TestEmptyResults: a result without rows says what was asked, and what there is instead.
@@ -75,7 +77,7 @@ func TestEmptyResults(t *testing.T) {
 func silentTail(t *testing.T, url string) {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	var out, errs lockedBuffer
+	var out, errs logtest.Buffer
 	done := make(chan int, 1)
 	go func() {
 		done <- run(ctx, []string{"tail", `{app="wep"} |= "x"`, "--url", url}, &process{stdout: &out, stderr: &errs})
@@ -132,7 +134,7 @@ func TestCutResults(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	var out, errs lockedBuffer
+	var out, errs logtest.Buffer
 	done := make(chan int, 1)
 	go func() {
 		done <- run(ctx, []string{"tail", `{app="web"}`, "--url", url, "--since", "1h", "--limit", "2"}, &process{stdout: &out, stderr: &errs})

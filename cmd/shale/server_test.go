@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/internal/client"
+	"github.com/shaledb/shale/internal/logtest"
 	"github.com/shaledb/shale/test/ports"
 )
 
@@ -23,7 +24,7 @@ func startServer(t *testing.T, more ...string) (url string) {
 	addr := addrs[0]
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	done := make(chan int, 1)
-	var log lockedBuffer
+	var log logtest.Buffer
 	args := []string{"serve", "--data-dir", t.TempDir(), "--memory", "128MiB", "--http-listen", addr, "--graphite-listen", "127.0.0.1:0", "--graphite-pickle-listen", "127.0.0.1:0"}
 	args = append(args, more...)
 	go func() { done <- run(ctx, args, &process{stdout: &log, stderr: &log}) }()

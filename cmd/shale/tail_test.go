@@ -1,16 +1,16 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	diff "github.com/google/go-cmp/cmp"
+
+	"github.com/shaledb/shale/internal/logtest"
 )
 
 // TestTail follows a server that goes away after each frame.
@@ -30,7 +30,7 @@ func TestTail(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	var out, errs lockedBuffer
+	var out, errs logtest.Buffer
 	done := make(chan int, 1)
 	go func() {
 		done <- run(ctx, []string{"tail", `{app="a"}`, "--url", loki.url, "-o", "raw", "--since", "99999d"}, &process{stdout: &out, stderr: &errs})
@@ -58,30 +58,12 @@ func TestTail(t *testing.T) {
 	}
 }
 
-// lockedBuffer is written by one goroutine and read by another.
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
-
 // tail runs a tail until it has shown a line that is "end".
 func tail(t *testing.T, url string, args ...string) (lines []string, errs string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 	defer cancel()
-	var out, said lockedBuffer
+	var out, said logtest.Buffer
 	done := make(chan int, 1)
 	go func() {
 		done <- run(ctx, append([]string{"tail", `{app="a"}`, "--url", url, "-o", "raw"}, args...), &process{stdout: &out, stderr: &said})

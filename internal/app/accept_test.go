@@ -13,7 +13,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -23,6 +22,7 @@ import (
 
 	bucketfs "github.com/shaledb/shale/internal/bucket/fs"
 	"github.com/shaledb/shale/internal/config"
+	"github.com/shaledb/shale/internal/logtest"
 	"github.com/shaledb/shale/internal/write"
 )
 
@@ -232,24 +232,7 @@ func fill(t *testing.T, name string) {
 type server struct {
 	url  string
 	stop func() error
-	log  *lockedLog
-}
-
-type lockedLog struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedLog) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedLog) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
+	log  *logtest.Buffer
 }
 
 // startServer runs a server on a data folder until it is ready.
@@ -267,7 +250,7 @@ func startServerWith(t *testing.T, data string, change func(*config.Config)) *se
 		change(&c)
 	}
 	must(t, c.Resolve(config.Machine{MemoryBytes: 512 << 20, DiskBytes: 1 << 40}))
-	s := &server{url: "http://" + c.HTTPListen, log: new(lockedLog)}
+	s := &server{url: "http://" + c.HTTPListen, log: new(logtest.Buffer)}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- Run(ctx, Options{Config: c, Logger: slog.New(slog.NewTextHandler(s.log, nil))}) }()

@@ -1,7 +1,6 @@
 package app
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"log/slog"
@@ -17,26 +16,8 @@ import (
 
 	"github.com/shaledb/shale/internal/config"
 	"github.com/shaledb/shale/internal/filewatch"
+	"github.com/shaledb/shale/internal/logtest"
 )
-
-// lockedBuffer is a log that is read while it is written.
-type lockedBuffer struct {
-	mu sync.Mutex
-	bytes.Buffer
-}
-
-// Write appends to the log.
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.Buffer.Write(p)
-}
-
-func (b *lockedBuffer) text() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.Buffer.String()
-}
 
 // A changed file counts without a restart, and one that is wrong or gone changes nothing but a metric and the
 // log.
@@ -51,7 +32,7 @@ func TestTenantsAreReadAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	var log lockedBuffer
+	var log logtest.Buffer
 	if _, err := openTenants(t.Context(), &c, prometheus.NewRegistry(), slog.New(slog.NewTextHandler(&log, nil))); err == nil || !strings.Contains(err.Error(), "tenants.file") {
 		t.Fatalf("a missing file: %v", err)
 	}
@@ -73,7 +54,7 @@ func TestTenantsAreReadAgain(t *testing.T) {
 		t.Helper()
 		for begin := time.Now(); !ok(); time.Sleep(time.Millisecond) {
 			if time.Since(begin) > 30*time.Second {
-				t.Fatalf("%s: series %d, fresh %v, log %s", what, book.head("a").Series, testutil.ToFloat64(book.fresh), log.text())
+				t.Fatalf("%s: series %d, fresh %v, log %s", what, book.head("a").Series, testutil.ToFloat64(book.fresh), log.String())
 			}
 		}
 	}
@@ -84,7 +65,7 @@ func TestTenantsAreReadAgain(t *testing.T) {
 	await("a change", func() bool { return book.head("a").Series == 1234 })
 	put("tenants: {a: {limits.tenant-series: many}}")
 	await("a mistake", func() bool {
-		return testutil.ToFloat64(book.fresh) == 0 && strings.Contains(log.text(), "tenants.a.limits.tenant-series")
+		return testutil.ToFloat64(book.fresh) == 0 && strings.Contains(log.String(), "tenants.a.limits.tenant-series")
 	})
 	if got := book.head("a").Series; got != 1234 {
 		t.Errorf("%d series after a mistake", got)
@@ -92,7 +73,7 @@ func TestTenantsAreReadAgain(t *testing.T) {
 	if err := os.Remove(c.TenantsFile); err != nil {
 		t.Fatal(err)
 	}
-	await("no file", func() bool { return strings.Contains(log.text(), "put it back") })
+	await("no file", func() bool { return strings.Contains(log.String(), "put it back") })
 	changed := make(chan struct{}, 100)
 	note := func() { changed <- struct{}{} }
 	book.changed.Store(&note)

@@ -33,6 +33,7 @@ func rooms() []room {
 		{"nametree", nil, "a tree of names is bytes, whoever stores it or walks it"},
 		{"pyregexp", nil, "a pattern matches text, whatever it means"},
 		{"event", nil, "an event is a line with a form; who writes and reads it does not matter"},
+		{"peerhost", nil, "a host is an address, whatever it sends"},
 		{"roots", nil, "a file of authorities is read the same way for every server"},
 		{"filewatch", nil, "a file changes, whatever it holds"},
 		{"carbonconf", map[string]string{"filewatch": readAgain}, "a file has sections and keys; what they mean is for the rooms that obey them"},

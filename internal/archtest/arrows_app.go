@@ -28,7 +28,7 @@ func appRooms() []room {
 			"usage":            "it says how many samples a series has",
 			"write/creators":   "it says what has created series",
 		}, "series are counted wherever they are, and whoever asks"},
-		{"app/conns", nil, "a connection is open or closed, whatever is asked over it"},
+		{"app/conns", map[string]string{"peerhost": "a host with many connections gives some up for others"}, "a connection is open or closed, whatever is asked over it"},
 		{"app/deletions", map[string]string{
 			"api/loki":         "it has an API of deletions",
 			"bucket":           "what becomes of a request is decided there",

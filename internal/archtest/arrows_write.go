@@ -11,7 +11,7 @@ func writeRooms() []room {
 		{"write/logs", receiver(), "streams and lines are the same in every protocol of logs"},
 		{"write/receive", receiver("write/body"), "the skin of the receivers knows no protocol"},
 		{"write/wire", nil, "only receivers read protobuf"},
-		{"write/graphite", receiver("write/body", "write/graphite/pickle", "write/receive", "write/wire"), protocol},
+		{"write/graphite", receiver("peerhost", "write/body", "write/graphite/pickle", "write/receive", "write/wire"), protocol},
 		{"write/graphite/pickle", nil, "pickle is bytes to values"},
 		{"write/graphite/segment", nil, "a record is bytes"},
 		{"write/graphite/events", map[string]string{
@@ -63,6 +63,7 @@ func writeRooms() []room {
 // receiver is what a protocol may import: the write path, and the named rooms that receivers share.
 func receiver(shared ...string) map[string]string {
 	why := map[string]string{
+		"peerhost":              "a host with many connections gives some up for others",
 		"write/body":            "all receivers read and decompress bodies within the budget in one way",
 		"write/logs":            "streams and lines are the same in every protocol of logs",
 		"write/receive":         "admission, bodies and responses are the same for all receivers",

@@ -73,7 +73,7 @@ func TestArrowsCanFail(t *testing.T) {
 	}), rooms()),
 		"cmd/shale/bad.go:2: imports "+modulePath+"/bench/plot: the benchmark is no part",
 		"internal/model/bad.go:2: imports write: model may import model, because",
-		"internal/write/graphite/bad.go:2: imports store/head: write/graphite may import model, write, write/body, write/graphite/pickle, write/receive, write/wire, because a protocol",
+		"internal/write/graphite/bad.go:2: imports store/head: write/graphite may import model, peerhost, write, write/body, write/graphite/pickle, write/receive, write/wire, because a protocol",
 		"internal/write/bad_test.go:2: imports app",
 		"internal/read/bad.go:2: imports store/head",
 		"internal/read/readtest/bad.go:2",

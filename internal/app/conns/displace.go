@@ -2,9 +2,10 @@ package conns
 
 import (
 	"cmp"
-	"net"
 	"net/netip"
 	"time"
+
+	"github.com/shaledb/shale/internal/peerhost"
 )
 
 // How long a connection must have waited for a request before it is closed for another one.
@@ -24,21 +25,9 @@ type host struct {
 	open int
 }
 
-// hostOf returns the address without the port. A machine may have all addresses of an IPv6 network of 64
-// bits, so these are one host.
-func hostOf(at net.Addr) netip.Addr {
-	tcp, _ := at.(*net.TCPAddr)
-	addr := tcp.AddrPort().Addr().Unmap()
-	if addr.Is6() {
-		network, _ := addr.Prefix(64)
-		return network.Addr()
-	}
-	return addr
-}
-
 // enter counts a new connection.
 func (c *Connections) enter(conn *connection) {
-	at := hostOf(conn.RemoteAddr())
+	at := peerhost.Of(conn.RemoteAddr())
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	h := c.hosts[at]

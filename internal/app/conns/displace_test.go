@@ -2,7 +2,6 @@ package conns
 
 import (
 	"bufio"
-	"bytes"
 	"crypto/tls"
 	"errors"
 	"io"
@@ -13,36 +12,20 @@ import (
 	"net/netip"
 	"os"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/shaledb/shale/internal/logtest"
 )
-
-type logs struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *logs) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *logs) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
 
 // server is one with watched connections. Its handler reads the body, then enters, and then leaves.
 type server struct {
 	*Connections
 	t              *testing.T
-	log            logs
+	log            logtest.Buffer
 	entered, leave chan struct{}
 }
 
@@ -311,7 +294,7 @@ func TestHandshakes(t *testing.T) {
 
 // TestServerLog: no more than one handshake a second is logged, and everything else.
 func TestServerLog(t *testing.T) {
-	var l logs
+	var l logtest.Buffer
 	s := &serverLog{log: slog.New(slog.NewTextHandler(&l, nil))}
 	for _, text := range []string{
 		"http: TLS handshake error from 192.0.2.7:1: EOF\n", "http: TLS handshake error from 192.0.2.7:2: EOF\n",
@@ -332,17 +315,6 @@ func TestServerLog(t *testing.T) {
 	}
 	if n := strings.Count(text, "\n"); n != 4 {
 		t.Errorf("%d lines: %s", n, text)
-	}
-}
-
-// TestHosts: an IPv6 network of 64 bits is one host, and so is an IPv4 address in any form.
-func TestHosts(t *testing.T) {
-	for _, c := range []struct{ at, want string }{
-		{"192.0.2.7:1", "192.0.2.7"}, {"[::ffff:192.0.2.7]:1", "192.0.2.7"}, {"[2001:db8:1:2:3:4:5:6]:1", "2001:db8:1:2::"},
-	} {
-		if got := hostOf(net.TCPAddrFromAddrPort(netip.MustParseAddrPort(c.at))); got != netip.MustParseAddr(c.want) {
-			t.Errorf("%s: %s, want %s", c.at, got, c.want)
-		}
 	}
 }
 

@@ -15,27 +15,17 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/shaledb/shale/internal/logtest"
 	"github.com/shaledb/shale/internal/memcache/memcachetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // logged keeps the lines of an error log.
-type logged struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (l *logged) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.Write(b)
-}
+type logged struct{ logtest.Buffer }
 
 func (l *logged) lines() (all []map[string]any) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for line := range strings.Lines(l.buf.String()) {
+	for line := range strings.Lines(l.String()) {
 		m := map[string]any{}
 		if json.Unmarshal([]byte(line), &m) == nil {
 			all = append(all, m)

@@ -1,7 +1,6 @@
 package head
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
@@ -14,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/shaledb/shale/internal/logtest"
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/model/worldtest"
 	"github.com/shaledb/shale/internal/store/part"
@@ -28,7 +28,7 @@ type rig struct {
 	now    int64
 	head   *Head
 	bucket *bucketOfBlocks
-	log    *lockedBuffer
+	log    *logtest.Buffer
 	seq    uint64
 	faults errorfs.Injector // of the heads that [rig.damage] opens
 
@@ -36,27 +36,9 @@ type rig struct {
 	pending []pendingBatch
 }
 
-// lockedBuffer is a log that may be read while it is written.
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
-
 func newRig(t testing.TB, change func(*Options)) *rig {
 	t.Helper()
-	r := &rig{t: t, mem: vfs.NewCrashableMem(), now: int64(1_700_000_000 * time.Second), log: new(lockedBuffer)}
+	r := &rig{t: t, mem: vfs.NewCrashableMem(), now: int64(1_700_000_000 * time.Second), log: new(logtest.Buffer)}
 	r.bucket = &bucketOfBlocks{fs: r.mem, blocks: make(map[string]*part.Reader)}
 	r.o = Options{
 		FS: r.mem, Dir: "/head", Seed: testSeed, Node: "n", KnownBytes: 8 << 20, Shipper: r.bucket,

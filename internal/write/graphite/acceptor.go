@@ -13,6 +13,7 @@ import (
 	"github.com/pires/go-proxyproto"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/peerhost"
 )
 
 // acceptor accepts the TCP connections of one address.
@@ -71,7 +72,7 @@ type peer struct {
 }
 
 // host returns the other end.
-func (p *peer) host() netip.Addr { return hostOf(p.RemoteAddr()) }
+func (p *peer) host() netip.Addr { return peerhost.Of(p.RemoteAddr()) }
 
 func (p *peer) Read(b []byte) (int, error) {
 	p.waits.Store(time.Now().UnixNano())

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/netip"
 	"os"
 	"slices"
 	"strings"
@@ -289,22 +288,6 @@ func TestStrangersGiveWay(t *testing.T) {
 	for i, nc := range []net.Conn{held[1], held[2], other} {
 		say(t, nc, "a 1 -1\n")
 		s.wait(t, 8+i)
-	}
-}
-
-// TestHostOf: an IPv6 network of 64 bits is one host, and so is an IPv4 address in any form.
-func TestHostOf(t *testing.T) {
-	for _, c := range []struct{ at, want string }{
-		{"192.0.2.7:1", "192.0.2.7"}, {"[::ffff:192.0.2.7]:1", "192.0.2.7"}, {"192.0.2.8:1", "192.0.2.8"},
-		{"[2001:db8:1:2:3:4:5:6]:1", "2001:db8:1:2::"}, {"[2001:db8:1:2::]:9", "2001:db8:1:2::"}, {"[2001:db8:1:3::]:1", "2001:db8:1:3::"},
-		{"[fe80::1%eth0]:1", "fe80::"},
-	} {
-		if got := hostOf(net.TCPAddrFromAddrPort(netip.MustParseAddrPort(c.at))); got != netip.MustParseAddr(c.want) {
-			t.Errorf("%s: %s, want %s", c.at, got, c.want)
-		}
-	}
-	if got := hostOf(&net.UnixAddr{}); got.IsValid() {
-		t.Errorf("of a path: %s", got)
 	}
 }
 

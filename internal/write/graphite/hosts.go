@@ -2,7 +2,6 @@ package graphite
 
 import (
 	"container/heap"
-	"net"
 	"net/netip"
 	"time"
 )
@@ -25,18 +24,6 @@ type host struct {
 }
 
 func newHosts() *hosts { return &hosts{by: map[netip.Addr]*host{}} }
-
-// hostOf returns the address without the port. A machine may have all addresses of an IPv6 network of 64
-// bits, so these are one host.
-func hostOf(at net.Addr) netip.Addr {
-	tcp, _ := at.(*net.TCPAddr)
-	addr := tcp.AddrPort().Addr().Unmap()
-	if addr.Is6() {
-		network, _ := addr.Prefix(64)
-		return network.Addr()
-	}
-	return addr
-}
 
 func (h *hosts) add(p *peer) {
 	at := p.host()

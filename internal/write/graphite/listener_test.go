@@ -1,7 +1,6 @@
 package graphite
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -19,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"go.uber.org/goleak"
 
+	"github.com/shaledb/shale/internal/logtest"
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/write"
 	"github.com/shaledb/shale/internal/write/writetest"
@@ -76,34 +76,17 @@ func eventually(t *testing.T, ok func() bool, state func() string) {
 	}
 }
 
-type logs struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *logs) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *logs) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
-
 // bench is a running listener with its store.
 type bench struct {
 	*Listener
 	s   *store
-	log *logs
+	log *logtest.Buffer
 	reg *prometheus.Registry
 }
 
 func start(t *testing.T, s *store, o Options, limits write.Limits) *bench {
 	t.Helper()
-	b := &bench{s: s, log: &logs{}, reg: prometheus.NewRegistry()}
+	b := &bench{s: s, log: new(logtest.Buffer), reg: prometheus.NewRegistry()}
 	o.Listen, o.Registerer = "127.0.0.1:0", b.reg
 	o.Logger = slog.New(slog.NewTextHandler(b.log, nil))
 	o.Sink = write.New(write.Options{Seed: seed, Head: s, Journal: s, Limits: limits, Room: s.Room, Now: func() int64 { return testNow }, Registerer: b.reg, Logger: o.Logger})

@@ -1,0 +1,2 @@
+// Package logtest holds what tests need of logs. It is used by tests only.
+package logtest
