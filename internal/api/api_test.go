@@ -23,7 +23,7 @@ import (
 
 func gateMetrics() GateMetrics {
 	return GateMetrics{
-		Running: prometheus.NewGauge(prometheus.GaugeOpts{}), Waiting: prometheus.NewGauge(prometheus.GaugeOpts{}),
+		Running: prometheus.NewGauge(prometheus.GaugeOpts{}), Waiting: prometheus.NewGauge(prometheus.GaugeOpts{}), Unread: prometheus.NewGauge(prometheus.GaugeOpts{}),
 		Refused: prometheus.NewCounter(prometheus.CounterOpts{}),
 	}
 }

@@ -41,6 +41,7 @@ type Body struct {
 	timeout time.Duration // for the client to read the response
 	// processor is that of the request, which waits when the client does not read. It may be nil.
 	processor *model.Processor
+	turn      *unread // nil: the request has none
 	// quota is settled when the header is sent; nil: there is none.
 	quota *model.Quota
 	// cost is stated when the header is sent, so a response in several pieces states the cost of the first;
@@ -137,13 +138,13 @@ func (b *Body) send(status int, piece []byte, last bool) {
 		to = b.gzip
 	}
 	b.processor.Leave()
-	if _, err := to.Write(piece); err != nil {
-		b.Broken = true
-	}
+	b.Broken = b.turn.write(last, func() error {
+		if _, err := to.Write(piece); err != nil || !last || b.gzip == nil {
+			return err
+		}
+		return b.gzip.Close()
+	}) != nil
 	b.processor.Enter(context.Background())
-	if last && b.gzip != nil && !b.Broken {
-		b.Broken = b.gzip.Close() != nil
-	}
 }
 
 // sendEncoded sends a whole body in an encoding.

@@ -12,7 +12,7 @@ import (
 	"github.com/shaledb/shale/internal/turns"
 )
 
-// waiters is the number of requests that wait for memory.
+// waiters is a bounded number of requests that wait for something other than a turn.
 type waiters struct {
 	n    atomic.Int64
 	most int64

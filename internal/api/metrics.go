@@ -19,8 +19,8 @@ type Metrics struct {
 
 // GateMetrics count what happens at a gate.
 type GateMetrics struct {
-	Running, Waiting prometheus.Gauge
-	Refused          prometheus.Counter
+	Running, Waiting, Unread prometheus.Gauge
+	Refused                  prometheus.Counter
 }
 
 // WaitMetrics count the queries of all dialects that wait for memory.

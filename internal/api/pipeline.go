@@ -72,8 +72,10 @@ type call struct {
 	account  *bill.Account
 	admitted bool
 	explains bool
-	// hasTurn says that the request must leave the gate, after the response has been written.
+	// hasTurn says that the request must leave the gate, after the response has been written, and not earlier
+	// than turn says.
 	hasTurn  bool
+	turn     unread
 	waited   time.Duration // for memory
 	timeout  time.Duration
 	upgraded bool
@@ -174,6 +176,9 @@ func (c *call) attempt() error {
 		ctx, cancel = context.WithTimeout(ctx, c.timeout)
 		defer cancel()
 	}
+	if c.hasTurn {
+		c.turn.ctx, c.out.turn = ctx, &c.turn
+	}
 	c.r.Request = c.r.WithContext(ctx)
 	c.out.quota = c.r.Quota
 	if !c.hasTurn {
@@ -242,6 +247,7 @@ func (c *call) enter() error {
 		return err
 	}
 	c.hasTurn, c.r.Queued = true, time.Since(waits)
+	c.turn.gate, c.turn.client = c.Gate, c.client
 	return c.openAccount()
 }
 
@@ -312,7 +318,7 @@ func (c *call) end() {
 	c.r.Quota.Release()
 	c.body.Release()
 	if c.hasTurn {
-		c.Gate.Leave(c.client)
+		c.turn.leave()
 		if c.o.Meter != nil {
 			c.o.Meter.Read(c.r.Tenants, c.r.Cost)
 		}

@@ -14,6 +14,8 @@ type Slots struct {
 	*turns.Queue
 	// Requests that wait for memory are counted apart: they must not keep light ones from waiting for a turn.
 	forMemory waiters
+	// unread are the requests that gave back their turn because their client does not read.
+	unread waiters
 }
 
 // NewSlots returns n turns, and at least one.
@@ -25,5 +27,6 @@ func NewSlots(n int) *Slots {
 func newSlots(n int, share *pressure.Share) *Slots {
 	s := &Slots{Queue: turns.New(n, share)}
 	s.forMemory.most = turns.WaitersPerTurn * int64(max(n, 1))
+	s.unread.most = unreadPerTurn * int64(max(n, 1))
 	return s
 }

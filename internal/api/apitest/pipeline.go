@@ -111,7 +111,7 @@ func (p *Pipeline) occupied(t *testing.T, wait time.Duration) (http.Handler, fun
 	t.Helper()
 	slots := api.NewSlots(1)
 	g := api.NewGate(slots, time.Second, api.GateMetrics{
-		Running: prometheus.NewGauge(prometheus.GaugeOpts{}), Waiting: prometheus.NewGauge(prometheus.GaugeOpts{}),
+		Running: prometheus.NewGauge(prometheus.GaugeOpts{}), Waiting: prometheus.NewGauge(prometheus.GaugeOpts{}), Unread: prometheus.NewGauge(prometheus.GaugeOpts{}),
 		Refused: prometheus.NewCounter(prometheus.CounterOpts{}),
 	})
 	if err := g.Enter(t.Context()); err != nil {

@@ -22,6 +22,8 @@ func newMetrics(reg prometheus.Registerer) *api.Metrics {
 				Name: "shale_api_graphite_running_requests", Help: "Graphite API requests that are running."}),
 			Waiting: f.NewGauge(prometheus.GaugeOpts{
 				Name: "shale_api_graphite_waiting_requests", Help: "Graphite API requests that wait for a turn."}),
+			Unread: f.NewGauge(prometheus.GaugeOpts{
+				Name: "shale_api_graphite_unread_requests", Help: "Graphite API requests that gave back their turn because their client does not read the response."}),
 			Refused: f.NewCounter(prometheus.CounterOpts{
 				Name: "shale_api_graphite_refused_requests_total", Help: "Graphite API requests refused because no turn was free in time."}),
 		},

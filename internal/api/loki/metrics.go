@@ -27,6 +27,8 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 				Name: "shale_api_loki_running_requests", Help: "Loki API requests that are running."}),
 			Waiting: f.NewGauge(prometheus.GaugeOpts{
 				Name: "shale_api_loki_waiting_requests", Help: "Loki API requests that wait for a turn."}),
+			Unread: f.NewGauge(prometheus.GaugeOpts{
+				Name: "shale_api_loki_unread_requests", Help: "Loki API requests that gave back their turn because their client does not read the response."}),
 			Refused: f.NewCounter(prometheus.CounterOpts{
 				Name: "shale_api_loki_refused_requests_total", Help: "Loki API requests refused because no turn was free in time."}),
 		},

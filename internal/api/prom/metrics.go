@@ -31,6 +31,8 @@ func newMetrics(reg prometheus.Registerer, pool *model.QueryPool) *api.Metrics {
 				Name: "shale_api_prom_running_requests", Help: "Prometheus API requests that are running."}),
 			Waiting: f.NewGauge(prometheus.GaugeOpts{
 				Name: "shale_api_prom_waiting_requests", Help: "Prometheus API requests that wait for a turn."}),
+			Unread: f.NewGauge(prometheus.GaugeOpts{
+				Name: "shale_api_prom_unread_requests", Help: "Prometheus API requests that gave back their turn because their client does not read the response."}),
 			Refused: f.NewCounter(prometheus.CounterOpts{
 				Name: "shale_api_prom_refused_requests_total", Help: "Prometheus API requests refused because no turn was free in time."}),
 		},
