@@ -67,7 +67,7 @@ func (x *newest) find(ctx context.Context, n int64) error {
 		if err != nil || rows >= n || r.Min == left.Min {
 			return err
 		}
-		growth := 8.0 // no lines say nothing of those before them
+		growth := float64(newestGrowth) // where nothing is found, a wide range is likely to have little
 		if rows > 0 {
 			growth = max(1, min(newestGrowth, 1.5*float64(n-rows)/float64(rows)))
 		}
