@@ -133,7 +133,8 @@ func uncaught() map[string]string {
 		"internal/store/part/text/coding.go": "it codes what its caller does, whose panic is not caught here either",
 		"internal/api/flight.go":             elsewhere,
 		"internal/api/carbonlink":            elsewhere,
-		// A line that cannot be mined is caught, and what it has changed is dropped.
+		// A tenant's lines that cannot be mined, or counts that cannot be changed, are caught, and cost its counts.
+		// What is left is the queue of lines and the account of memory, on which all tenants depend.
 		"internal/read/logql/patterns/keeper.go": oneState,
 		// The requests to the server are caught. What is left changes the ledger of windows.
 		"internal/read/victorialogs/watch": oneState,

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -30,7 +31,9 @@ type patternWorld struct {
 }
 
 func newPatternWorld(t *testing.T, o patterns.Options) *patternWorld {
-	o.Now = func() time.Time { return time.Unix(patternTime, 0) }
+	if o.Now == nil {
+		o.Now = func() time.Time { return time.Unix(patternTime, 0) }
+	}
 	if o.MaxBytes == 0 {
 		o.MaxBytes = 1 << 20
 	}
@@ -234,6 +237,52 @@ func TestForgottenPatterns(t *testing.T) {
 	if n := cost.TextLines.Load(); n > 0 || len(recent) == 0 {
 		t.Errorf("%d lines were read for the last ten minutes: %v", n, recent)
 	}
+}
+
+// TestPatternsAfterAFailure: the tenant whose counts were dropped is answered from what is stored, and others
+// from their counts, also one whose first lines come after the failure.
+func TestPatternsAfterAFailure(t *testing.T) {
+	var asked, failAt atomic.Int64
+	w := newPatternWorld(t, patterns.Options{Whole: true, Now: func() time.Time {
+		if asked.Add(1) == failAt.Load() {
+			panic("a fault while a line is mined")
+		}
+		return time.Unix(patternTime, 0)
+	}})
+	w.add(t, "bad", "x", 1, 1001, true, job)
+	w.add(t, "good", "x", 1, 1001, true, job)
+	failAt.Store(asked.Load() + 2) // the push asks first, and then the mining of its line
+	w.add(t, "bad", "y", 1, 2, true, job)
+	if n := w.metric(t, "shale_logql_patterns_failures_total"); n != 1 {
+		t.Fatalf("%v failures", n)
+	}
+	w.add(t, "new", "x", 1, 1001, true, job)
+	want := map[string]int64{"info job <_> is done after <_>": 500, "error job <_> is done after <_>": 500}
+	for tenant, reads := range map[string]bool{"bad": true, "good": false, "new": false} {
+		got, cost := w.patterns(t, `{app="x"}`, 1000, 60, tenant)
+		if fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("tenant %s: got %v, expected %v", tenant, got, want)
+		}
+		if n := cost.TextLines.Load(); n > 0 != reads {
+			t.Errorf("tenant %s: %d lines were read", tenant, n)
+		}
+	}
+}
+
+// metric returns the value of a counter of the keeper.
+func (w *patternWorld) metric(t *testing.T, name string) float64 {
+	t.Helper()
+	families, err := w.reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == name {
+			return f.GetMetric()[0].GetCounter().GetValue()
+		}
+	}
+	t.Fatalf("there is no metric %s", name)
+	return 0
 }
 
 // name makes a word without digits of a number.

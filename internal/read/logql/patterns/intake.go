@@ -160,6 +160,19 @@ func (in *intake) forget(gone []*stream) {
 	}
 }
 
+// forgetTenant forgets and returns all streams of a tenant.
+func (in *intake) forgetTenant(tenant string) (gone []*stream) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	for id, s := range in.streams {
+		if id.tenant == tenant {
+			delete(in.streams, id)
+			gone = append(gone, s)
+		}
+	}
+	return gone
+}
+
 // See takes lines of a batch that has become durable. Pushes call it, so it neither waits nor mines.
 func (k *Keeper) See(b *model.Batch) {
 	if b.Signal != model.Logs || len(b.Text.Times) == 0 {

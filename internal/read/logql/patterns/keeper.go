@@ -30,6 +30,9 @@ type Options struct {
 // Keeper mines the lines that arrive. See gets them from pushes; one goroutine, which Close ends, mines them.
 // If memory runs out, the tenant with the most patterns loses its oldest counts: first their resolution, then
 // the counts. So for each tenant there is a time since when counts are complete.
+//
+// A panic costs the counts of the tenant whose lines or counts it came from, and nothing of others: see
+// dropLocked.
 type Keeper struct {
 	o       Options
 	metrics *metrics
@@ -43,7 +46,8 @@ type Keeper struct {
 	since   int64 // of tenants without counts, in Unix seconds
 }
 
-// tenant has the streams of a tenant that have counts.
+// tenant has the streams of a tenant that have counts. One that has lost them may stay for its since alone:
+// see emptied.
 type tenant struct {
 	name    string
 	streams map[*stream]struct{}
@@ -62,8 +66,12 @@ type stream struct {
 	last, turn [len(levels)]int32
 }
 
-// streamBytes is about what a stream takes besides its labels and miners.
-const streamBytes = 448
+// streamBytes is about what a stream takes besides its labels and miners, and tenantBytes what a tenant takes
+// besides its name and streams.
+const (
+	streamBytes = 448
+	tenantBytes = 256
+)
 
 // New returns a Keeper, which must be closed.
 func New(o Options) *Keeper {
@@ -121,7 +129,7 @@ func (k *Keeper) mine(rows *rows) {
 				return nil
 			})
 			if err != nil {
-				k.dropLocked(&rows.list[i], err)
+				k.dropLocked(rows.list[i].stream.id.tenant, err)
 			}
 		}
 		k.shrinkLocked()
@@ -130,24 +138,59 @@ func (k *Keeper) mine(rows *rows) {
 	}
 }
 
-// dropLocked drops all counts of a tenant after a line of it could not be mined: what the line has changed
-// until then is not known. The cutter begins afresh with each line. No line that was counted is later than
-// maxFuture.
-func (k *Keeper) dropLocked(r *row, err error) {
+// dropLocked drops all counts of a tenant after a panic: it is not known what its streams and miners hold.
+// No line that was counted is later than maxFuture, so its counts are complete again after that time. What
+// other tenants share is right by construction: the intake knows no stream of the tenant any more, the memory
+// is the sum of what the other tenants have, and the cutter gets new buffers.
+func (k *Keeper) dropLocked(name string, err error) {
 	k.metrics.failed.Inc()
-	k.o.Logger.Error("patterns: a line cannot be mined; the patterns of its tenant are dropped and estimated, and lines count again in an hour",
-		"tenant", r.stream.id.tenant, "err", err, "stack", model.StackOf(err))
-	k.since = max(k.since, ceil(k.o.Now().Add(maxFuture).Unix()+1, fine))
-	gone := []*stream{r.stream}
-	if t := k.tenants[r.stream.id.tenant]; t != nil {
+	k.o.Logger.Error("patterns: lines cannot be mined; the patterns of their tenant are dropped and estimated, and its lines count again in an hour",
+		"tenant", name, "err", err, "stack", model.StackOf(err))
+	since := max(k.since, ceil(k.o.Now().Add(maxFuture).Unix()+1, fine))
+	gone := k.intake.forgetTenant(name)
+	if t := k.tenants[name]; t != nil {
+		since = max(since, t.since)
 		gone = slices.AppendSeq(gone, maps.Keys(t.streams))
-		k.charge(t, -t.bytes)
-		delete(k.tenants, t.name)
+		delete(k.tenants, name)
 	}
-	for _, s := range gone {
+	for _, s := range gone { // rows of these may wait
 		s.byLevel = byLevel{}
 	}
-	k.intake.forget(gone)
+	k.cutter = k.cutter.renewed()
+	k.bytes = 0
+	for _, t := range k.tenants {
+		k.bytes += t.bytes
+	}
+	k.newTenant(name, since)
+}
+
+// guarded runs what changes the counts of a tenant, which are dropped if it panics.
+func (k *Keeper) guarded(t *tenant, change func()) {
+	if err := model.Caught(func() error { change(); return nil }); err != nil {
+		k.dropLocked(t.name, err)
+	}
+}
+
+// newTenant makes a tenant known that has no streams yet.
+func (k *Keeper) newTenant(name string, since int64) *tenant {
+	t := &tenant{name: name, streams: make(map[*stream]struct{}), since: since, fineSince: math.MinInt64}
+	k.tenants[name] = t
+	k.charge(t, tenantBytes+int64(len(name)))
+	return t
+}
+
+// emptied forgets a tenant that has lost its streams. Its since is then that of all tenants without counts.
+// If it lies ahead, their lines would not count until then, so the tenant stays.
+func (k *Keeper) emptied(t *tenant) {
+	if t.since <= k.o.Now().Unix() {
+		k.forgetTenant(t)
+	}
+}
+
+func (k *Keeper) forgetTenant(t *tenant) {
+	k.since = max(k.since, t.since)
+	k.charge(t, -t.bytes)
+	delete(k.tenants, t.name)
 }
 
 func (k *Keeper) mineLocked(r *row, line []byte) {
@@ -165,8 +208,7 @@ func (k *Keeper) mineLocked(r *row, line []byte) {
 		return
 	}
 	if t == nil {
-		t = &tenant{name: s.id.tenant, streams: make(map[*stream]struct{}), since: since, fineSince: math.MinInt64}
-		k.tenants[t.name] = t
+		t = k.newTenant(s.id.tenant, since)
 	}
 	begin := seconds - seconds%fine
 	if begin < t.fineSince {
@@ -236,8 +278,10 @@ func (k *Keeper) Forget(tenant string, until int64) {
 		unit = coarse
 	}
 	if since := ceil(until+1, unit); since > t.since {
-		t.since = since
-		k.change(t, func(counts []bucket) []bucket { return forget(counts, uint32(max(0, min(since, math.MaxUint32)))) })
+		k.guarded(t, func() {
+			t.since = since
+			k.change(t, func(counts []bucket) []bucket { return forget(counts, uint32(max(0, min(since, math.MaxUint32)))) })
+		})
 	}
 }
 

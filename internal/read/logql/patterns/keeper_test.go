@@ -68,7 +68,7 @@ func (i *idle) check(t *testing.T) {
 	t.Helper()
 	all := int64(0)
 	for _, x := range i.tenants {
-		bytes := int64(0)
+		bytes := int64(tenantBytes + len(x.name))
 		for s := range x.streams {
 			bytes += streamBytes + int64(len(s.labels))
 			for _, m := range s.byLevel {
@@ -325,8 +325,21 @@ func TestForget(t *testing.T) {
 	k.check(t)
 }
 
+// breakMiners makes the next line of a stream panic, or the next change of its counts.
+func (i *idle) breakMiners(tenant, app string) {
+	for s := range i.streamsOf(tenant) {
+		for _, m := range s.byLevel {
+			if string(s.labels.Get("app")) == app && m != nil {
+				for _, list := range m.structures {
+					clear(list)
+				}
+			}
+		}
+	}
+}
+
 // TestLineThatCannotBeMined: its tenant loses its counts, and is not complete before the last line that may
-// have counted. Others keep theirs.
+// have counted. Others keep theirs, and those that have none yet are as complete as before.
 func TestLineThatCannotBeMined(t *testing.T) {
 	k := newIdle(Options{MaxBytes: 200_000, Whole: true})
 	push := func(tenant, app string) {
@@ -338,15 +351,7 @@ func TestLineThatCannotBeMined(t *testing.T) {
 	push("bad", "a")
 	push("bad", "b")
 	push("good", "a")
-	for s := range k.tenants["bad"].streams {
-		if string(s.labels.Get("app")) == "b" {
-			for level, m := range s.byLevel {
-				if m != nil {
-					s.byLevel[level] = &Miner{} // which panics
-				}
-			}
-		}
-	}
+	k.breakMiners("bad", "b")
 	push("bad", "b")
 	push("bad", "a")
 	if n := testutil.ToFloat64(k.metrics.failed); n != 1 { // those after it are too old to count
@@ -356,12 +361,133 @@ func TestLineThatCannotBeMined(t *testing.T) {
 	if lines != 0 || since < k.now.Add(maxFuture-2*fine*time.Second).Unix() {
 		t.Errorf("%d lines are counted, completely since %v", lines, time.Unix(since, 0))
 	}
-	if lines, since := k.lines(t, "good", k.now.Unix()-60); lines != 40 || since > 0 {
-		t.Errorf("of another tenant, %d lines are counted, completely since %v", lines, time.Unix(since, 0))
+	if _, since := k.lines(t, "new", 0); since != math.MinInt64 {
+		t.Errorf("a tenant without counts is complete since %v only", time.Unix(since, 0))
+	}
+	push("new", "a")
+	for _, other := range []string{"good", "new"} {
+		if lines, since := k.lines(t, other, k.now.Unix()-60); lines != 40 || since != math.MinInt64 {
+			t.Errorf("of the tenant %s, %d lines are counted, completely since %v", other, lines, time.Unix(since, 0))
+		}
 	}
 	k.now = k.now.Add(maxFuture + time.Minute)
 	push("bad", "b")
 	if lines, _ := k.lines(t, "bad", k.now.Unix()-60); lines != 40 {
 		t.Errorf("an hour later, %d lines are counted", lines)
+	}
+}
+
+// TestLinesThatWaitForAFailure: lines of the tenant that wait when another one cannot be mined are not
+// counted, and their streams are forgotten.
+func TestLinesThatWaitForAFailure(t *testing.T) {
+	k := newIdle(Options{MaxBytes: 200_000, Whole: true})
+	k.send("bad", "a", "info", k.now, 40, "a line")
+	k.mineAll()
+	k.breakMiners("bad", "a")
+	k.send("bad", "a", "info", k.now, 1, "a line")
+	k.send("bad", "b", "info", k.now, 40, "a line")
+	k.send("good", "b", "info", k.now, 40, "a line")
+	rows, _ := k.intake.wait()
+	k.send("bad", "c", "info", k.now, 40, "a line")
+	k.mine(rows)
+	k.mineAll()
+	k.check(t)
+	if n := testutil.ToFloat64(k.metrics.failed); n != 1 {
+		t.Errorf("%v failures", n)
+	}
+	for tenant, want := range map[string]int64{"bad": 0, "good": 40} {
+		if lines, _ := k.lines(t, tenant, k.now.Unix()-60); lines != want {
+			t.Errorf("of the tenant %s, %d lines are counted, expected %d", tenant, lines, want)
+		}
+	}
+	if n := len(k.intake.streams); n != 1 {
+		t.Errorf("%d streams are known, expected the one of the other tenant", n)
+	}
+}
+
+// TestCountsThatCannotBeChanged: a failure to forget counts costs the counts of the tenant alone, whether a
+// deletion or a lack of memory asked for it.
+func TestCountsThatCannotBeChanged(t *testing.T) {
+	for name, forget := range map[string]func(k *idle){
+		"deletion": func(k *idle) { k.Forget("bad", k.now.UnixNano()) },
+		"memory":   func(k *idle) { k.o.MaxBytes = k.bytes; k.shrinkLocked() },
+	} {
+		k := newIdle(Options{MaxBytes: 200_000, Whole: true})
+		for app := range 10 {
+			k.send("bad", fmt.Sprint(app), "info", k.now.Add(-2*time.Hour), 40, "an old line")
+			k.send("bad", fmt.Sprint(app), "info", k.now, 40, "a line")
+		}
+		k.send("good", "a", "info", k.now, 40, "a line")
+		k.mineAll()
+		k.breakMiners("bad", "5")
+		forget(k)
+		if n := testutil.ToFloat64(k.metrics.failed); n != 1 {
+			t.Errorf("%s: %v failures", name, n)
+		}
+		k.send("new", "a", "info", k.now, 40, "a line")
+		k.mineAll()
+		for tenant, want := range map[string]int64{"bad": 0, "good": 40, "new": 40} {
+			lines, since := k.lines(t, tenant, k.now.Unix()-60)
+			if complete := since < k.now.Unix(); lines != want || complete != (want > 0) {
+				t.Errorf("%s: of the tenant %s, %d lines are counted, completely since %v", name, tenant, lines, time.Unix(since, 0))
+			}
+		}
+		if n := len(k.intake.streams); n != 2 {
+			t.Errorf("%s: %d streams are known, expected those of the other tenants", name, n)
+		}
+		k.check(t)
+	}
+}
+
+// TestFutureOfATenant: a tenant whose lines lie ahead and have to be forgotten does not cost others theirs.
+func TestFutureOfATenant(t *testing.T) {
+	k := newIdle(Options{MaxBytes: 200_000, Whole: true})
+	for app := range 400 {
+		k.send("ahead", fmt.Sprint(app), "info", k.now.Add(maxFuture), 1, "a line")
+		k.mineAll()
+		k.check(t)
+	}
+	if _, since := k.lines(t, "ahead", 0); since <= k.now.Unix() {
+		t.Errorf("lines of the future are complete since %v", time.Unix(since, 0))
+	}
+	k.send("new", "a", "info", k.now, 40, "a line")
+	k.mineAll()
+	if lines, since := k.lines(t, "new", k.now.Unix()-60); lines != 40 || since != math.MinInt64 {
+		t.Errorf("of another tenant, %d lines are counted, completely since %v", lines, time.Unix(since, 0))
+	}
+}
+
+// TestFailuresOfManyTenants: what is kept of tenants without counts takes bounded memory, and goes before the
+// counts of others once its time is over.
+func TestFailuresOfManyTenants(t *testing.T) {
+	k := newIdle(Options{MaxBytes: 200_000, Whole: true})
+	fail := func(from, to int) {
+		for n := from; n < to; n++ {
+			tenant := fmt.Sprint("t", n)
+			k.send(tenant, "a", "info", k.now, 1, "a line")
+			k.mineAll()
+			k.breakMiners(tenant, "a")
+			k.send(tenant, "a", "info", k.now, 1, "a line")
+			k.mineAll()
+			k.check(t)
+		}
+	}
+	k.send("good", "a", "info", k.now, 40, "a line")
+	k.mineAll()
+	fail(0, 200)
+	if _, since := k.lines(t, "new", 0); since != math.MinInt64 {
+		t.Errorf("a tenant without counts is complete since %v only", time.Unix(since, 0))
+	}
+	k.now = k.now.Add(2 * maxFuture)
+	fail(200, 600)
+	if lines, since := k.lines(t, "good", 0); lines != 40 || since != math.MinInt64 {
+		t.Errorf("%d lines are counted, completely since %v", lines, time.Unix(since, 0))
+	}
+	if _, since := k.lines(t, "new", 0); since > k.now.Unix() {
+		t.Errorf("a tenant without counts is complete since %v only", time.Unix(since, 0))
+	}
+	fail(600, 2000) // more than there is memory for
+	if _, since := k.lines(t, "new", 0); since > k.now.Add(maxFuture+2*fine*time.Second).Unix() {
+		t.Errorf("a tenant without counts is complete since %v only", time.Unix(since, 0))
 	}
 }

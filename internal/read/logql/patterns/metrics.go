@@ -22,7 +22,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		shrunk: prometheus.NewCounter(prometheus.CounterOpts{Name: "shale_logql_patterns_shrinks_total",
 			Help: "Times that patterns of a tenant lost their oldest counts, or the resolution of these, to free memory."}),
 		failed: prometheus.NewCounter(prometheus.CounterOpts{Name: "shale_logql_patterns_failures_total",
-			Help: "Log lines that made the search for patterns fail; all counts of patterns of their tenant were dropped."}),
+			Help: "Failures of the search for patterns in log lines, or of changes of their counts; all counts of the tenant concerned were dropped."}),
 	}
 	if r != nil {
 		r.MustRegister(m.bytes, m.mined, m.joined, m.dropped, m.forgotten, m.shrunk, m.failed)

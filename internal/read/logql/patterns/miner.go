@@ -29,6 +29,9 @@ type Cutter struct{ tokens *tokens }
 // NewCutter returns a Cutter. All lines of a miner must be cut by the same one.
 func NewCutter() *Cutter { return &Cutter{newTokens()} }
 
+// renewed returns a Cutter for the same miners that shares no memory with this one.
+func (c *Cutter) renewed() *Cutter { return &Cutter{&tokens{seed: c.tokens.seed}} }
+
 // Add adds a line that stands for a number of lines. Its interval begins at a time in Unix seconds.
 func (m *Miner) Add(cut *Cutter, line []byte, begin uint32, lines float32) {
 	cut.tokens.cut(line)

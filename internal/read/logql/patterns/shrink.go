@@ -8,19 +8,31 @@ import (
 // fineTime is how long counts stay fine, if there is memory for them.
 const fineTime = time.Hour
 
-// shrinkLocked makes room if there are too many bytes. Lines that wait have two fifths of the memory.
+// shrinkLocked makes room if there are too many bytes. Lines that wait have two fifths of the memory. Tenants
+// without streams go first, or last while their time lies ahead.
 func (k *Keeper) shrinkLocked() {
+	if k.bytes <= k.o.MaxBytes/5*3 {
+		return
+	}
+	for _, t := range k.tenants {
+		if len(t.streams) == 0 {
+			k.emptied(t)
+		}
+	}
 	for k.bytes > k.o.MaxBytes/5*3 {
 		var most *tenant
 		for _, t := range k.tenants {
-			if most == nil || t.bytes > most.bytes {
+			if len(t.streams) > 0 && (most == nil || t.bytes > most.bytes) {
 				most = t
 			}
 		}
-		if most == nil || len(most.streams) == 0 {
+		if most == nil {
+			for _, t := range k.tenants {
+				k.forgetTenant(t)
+			}
 			return
 		}
-		k.shrinkTenant(most)
+		k.guarded(most, func() { k.shrinkTenant(most) })
 	}
 }
 
@@ -86,7 +98,6 @@ func (k *Keeper) change(t *tenant, counts func([]bucket) []bucket) {
 	k.intake.forget(gone)
 	k.metrics.shrunk.Inc()
 	if len(t.streams) == 0 {
-		k.since = max(k.since, t.since)
-		delete(k.tenants, t.name)
+		k.emptied(t)
 	}
 }
