@@ -11,13 +11,15 @@ import (
 )
 
 const (
-	// The newest lines are counted in the last newestFirst of a range, in newestBuckets buckets, and then in
-	// what has enough if lines go on like that: half as much again, and at most newestGrowth times as much.
+	// The newest lines are counted in what has had enough of them before, half as much again, or in the last
+	// newestFirst of a range, in newestBuckets buckets, and then in what has enough if lines go on like that:
+	// half as much again, and at most newestGrowth times as much.
 	// A bucket with more than newestSpare lines beyond those that are wanted is divided.
 	newestFirst   = int64(time.Minute)
 	newestBuckets = 16
 	newestGrowth  = 64
 	newestSpare   = 2000
+	newestExtra   = 1.5
 )
 
 // newest is the directory of the end of a range that has as many lines as a request wants.
@@ -56,7 +58,11 @@ var errGone = errors.New("fewer lines than before")
 // find finds the time from which on there are n lines, or the begin of the range, and keeps the cells since
 // then.
 func (x *newest) find(ctx context.Context, n int64) error {
-	left, width := x.req.Range, newestFirst
+	name := x.req.Tenant + " " + x.filter.streams + " " + x.filter.lines
+	left, width, found := x.req.Range, newestFirst, int64(0)
+	if rate := x.source.rates.Get(name); rate > 0 {
+		width = int64(max(float64(leastBucket), min(newestExtra*float64(n)/rate, 1<<62)))
+	}
 	for {
 		r := left
 		if x.from = r.Min; uint64(r.Max)-uint64(r.Min) > uint64(width) {
@@ -64,12 +70,16 @@ func (x *newest) find(ctx context.Context, n int64) error {
 			x.from = r.Min
 		}
 		rows, err := x.count(ctx, r, n)
-		if err != nil || rows >= n || r.Min == left.Min {
+		if err != nil {
 			return err
+		}
+		if found += rows; rows >= n || r.Min == left.Min {
+			x.source.rates.Put(name, max(float64(found), 1)/(float64(x.req.Range.Max)-float64(x.from)+1))
+			return nil
 		}
 		growth := float64(newestGrowth) // where nothing is found, a wide range is likely to have little
 		if rows > 0 {
-			growth = max(1, min(newestGrowth, 1.5*float64(n-rows)/float64(rows)))
+			growth = max(1, min(newestGrowth, newestExtra*float64(n-rows)/float64(rows)))
 		}
 		n, left.Max = n-rows, r.Min-1
 		width = int64(min(float64(width)*growth, 1<<62))

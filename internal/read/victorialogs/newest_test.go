@@ -140,15 +140,16 @@ func TestNewest(t *testing.T) {
 		precision int64
 		limit     int
 		most      int // requests
+		again     int // of the same query
 	}{
-		{"of many", 5000, 1, 100, 3},
-		{"of as many as one minute has", 20_000, 1, 20, 2},
-		{"of those of some hours", 100, 1, 100, 5},
-		{"of few", 30, 1, 100, 5},
-		{"of none", 0, 1, 100, 5},
-		{"of whole seconds", 5000, second, 100, 3},
-		{"of whole hours", 5000, 3600 * second, 100, 4},
-		{"of one time", 5000, 86400 * second, 100, 6},
+		{"of many", 5000, 1, 100, 3, 2},
+		{"of as many as one minute has", 20_000, 1, 20, 2, 2},
+		{"of those of some hours", 100, 1, 100, 5, 2},
+		{"of few", 30, 1, 100, 5, 2},
+		{"of none", 0, 1, 100, 5, 1},
+		{"of whole seconds", 5000, second, 100, 3, 2},
+		{"of whole hours", 5000, 3600 * second, 100, 4, 4},
+		{"of one time", 5000, 86400 * second, 100, 6, 6},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			server := &linesServer{Dataset: newestData(3, test.lines, test.precision)}
@@ -165,6 +166,14 @@ func TestNewest(t *testing.T) {
 				}
 				if text == `{app="web"}` && len(server.asked) > test.most {
 					t.Errorf("%s took %d requests, want %d at most: %s", text, len(server.asked), test.most, strings.Join(server.asked, "\n"))
+				}
+				server.asked = nil
+				got = logqltest.Run(context.Background(), theirs, logqltest.Tenant, &q)
+				if diff := logqltest.Diff(want, got, false); diff != "" {
+					t.Errorf("%s again: %s", text, diff)
+				}
+				if text == `{app="web"}` && len(server.asked) > test.again {
+					t.Errorf("%s again took %d requests, want %d at most: %s", text, len(server.asked), test.again, strings.Join(server.asked, "\n"))
 				}
 			}
 		})

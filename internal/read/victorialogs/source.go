@@ -60,6 +60,7 @@ type Source struct {
 	listings    listings
 	flights     flights
 	samples     samples
+	rates       recent.Rates // of the newest lines of filters, in lines a nanosecond
 	// lineBytes is about what a line has: as in the last pages, of which the newest counts a quarter.
 	lineBytes   atomic.Int64
 	copiesPause time.Duration

@@ -40,3 +40,23 @@ func TestPauses(t *testing.T) {
 		t.Error("the same pause counts again")
 	}
 }
+
+// TestRates: a name has its last rate, and the rates are bounded.
+func TestRates(t *testing.T) {
+	var r Rates
+	if r.Get("a") != 0 {
+		t.Error("a name without a rate has one")
+	}
+	r.Put("a", 1)
+	r.Put("a", 2)
+	r.Put("b", 3)
+	if r.Get("a") != 2 || r.Get("b") != 3 || r.Get("c") != 0 {
+		t.Error("wrong rates")
+	}
+	for i := range 2 * maxRates {
+		r.Put(string(rune(i)), 1)
+	}
+	if len(r.of) > maxRates {
+		t.Errorf("%d rates", len(r.of))
+	}
+}
