@@ -28,6 +28,15 @@ func response() []byte {
 	return b.Bytes()
 }
 
+// plainResponse returns the rows of Loki-VL-proxy's own benchmark: one stream, and a level that is there.
+func plainResponse() []byte {
+	var b bytes.Buffer
+	for i := range decoded {
+		fmt.Fprintf(&b, `{"_time":"2024-01-15T10:30:%02d.000Z","_msg":"request %d processed","_stream":"{app=\"nginx\",namespace=\"prod\"}","app":"nginx","namespace":"prod","level":"info"}`+"\n", i%60, i)
+	}
+	return b.Bytes()
+}
+
 // decoder decodes the response as a page does, again and again.
 type decoder struct {
 	source *Source
@@ -35,7 +44,7 @@ type decoder struct {
 	body   []byte
 }
 
-func newDecoder(t testing.TB) *decoder {
+func newDecoder(t testing.TB, body []byte) *decoder {
 	s := New(Options{
 		Settings: Settings{Source: At("http://127.0.0.1:1"), Requests: 1}, Seed: 1,
 		Rules: logs.Rules{ServiceNames: []string{"app"}, DetectLevels: true}, Registerer: prometheus.NewRegistry(),
@@ -47,7 +56,7 @@ func newDecoder(t testing.TB) *decoder {
 	})
 	req := request()
 	d := &directory{source: s, req: req, streams: newStreamSet(s, req)}
-	x := &decoder{source: s, body: response()}
+	x := &decoder{source: s, body: body}
 	rows := newRowReader(bytes.NewReader(x.body))
 	var cells []cell
 	for {
@@ -96,7 +105,7 @@ func (x *decoder) decode() (n int, err error) {
 
 // TestDecodeAllocations: lines of a response are decoded into shared memory, not each into its own.
 func TestDecodeAllocations(t *testing.T) {
-	x := newDecoder(t)
+	x := newDecoder(t, response())
 	if n, err := x.decode(); n != decoded || err != nil {
 		t.Fatalf("%d lines, %v", n, err)
 	}
@@ -107,8 +116,13 @@ func TestDecodeAllocations(t *testing.T) {
 
 // BenchmarkDecode decodes a response of 100 lines into the lines of streams, with labels, levels and
 // structured metadata.
-func BenchmarkDecode(b *testing.B) {
-	x := newDecoder(b)
+func BenchmarkDecode(b *testing.B) { benchmarkDecode(b, response()) }
+
+// BenchmarkDecodePlain decodes the lines of the other front's benchmark.
+func BenchmarkDecodePlain(b *testing.B) { benchmarkDecode(b, plainResponse()) }
+
+func benchmarkDecode(b *testing.B, body []byte) {
+	x := newDecoder(b, body)
 	b.ReportAllocs()
 	b.SetBytes(int64(len(x.body)))
 	began := processorTime(b)
