@@ -51,7 +51,8 @@ func Count(ctx context.Context, owner *ingest.Owner, to *kafka.State, epoch *top
 		}
 		now := map[string]bool{}
 		owner.Each(func(number int32, p *ingest.Partition, s ingest.State, _ error) {
-			if s != ingest.Ready {
+			// While not all its series could be read, gateways would take the others for new ones.
+			if s != ingest.Ready || !p.Head().KnownRebuilt() {
 				delete(said, number) // another process may count it meanwhile
 				return
 			}

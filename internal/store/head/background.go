@@ -11,14 +11,8 @@ import (
 // parts and ships windows.
 func (h *Head) Start() {
 	h.goDo("head-known", func(ctx context.Context) {
-		if err := h.rebuildKnown(ctx); err != nil && ctx.Err() == nil {
-			h.metrics.workErrors.Inc()
-			h.o.Logger.Error("cannot rebuild all of the known set; senders repeat the labels of the series that it lacks, and new series have no limits on their rate", "err", err)
-		}
-		if err := h.retireEnded(ctx); err != nil && ctx.Err() == nil {
-			h.metrics.workErrors.Inc()
-			h.o.Logger.Error("cannot find the series that have ended; they leave the known set later", "err", err)
-		}
+		h.fillKnown(ctx)
+		h.endRetired(ctx)
 		h.forgetIdle(ctx)
 	})
 	h.startFlushing()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/model/worldtest"
@@ -178,6 +179,68 @@ func TestDamagedAndUnreadableLabels(t *testing.T) {
 	})
 	if damaged == 0 {
 		t.Error("no byte damages the keys")
+	}
+}
+
+// TestRebuildAgain: while labels cannot be read, no limit refuses a series, since known ones look like new
+// ones. The log and a metric name the limits, and they apply as soon as the labels can be read.
+func TestRebuildAgain(t *testing.T) {
+	ctx := context.Background()
+	var broken atomic.Value
+	broken.Store("")
+	r := newRig(t, func(o *Options) {
+		o.Tenant.Series, o.Tenant.NewSeries, o.NewSeries = 310, 1, 1
+		o.FS = errorfs.Wrap(o.FS, errorfs.InjectorFunc(func(op errorfs.Op) error {
+			if name := broken.Load().(string); name != "" && op.Kind == errorfs.OpFileReadAt && strings.HasSuffix(op.Path, name) {
+				return errorfs.ErrInjected
+			}
+			return nil
+		}))
+	})
+	r.push("a", 0, 300, r.now, 1)
+	r.must(r.head.Flush(ctx))
+	r.push("a", 300, 301, r.now, 1)
+	r.must(r.head.Flush(ctx))
+	parts := r.head.group(model.Metrics, local.Labels, local.Young)
+	if len(parts) != 2 {
+		t.Fatalf("there are %d label parts", len(parts))
+	}
+	newest := parts[1].Info.File
+	r.must(r.head.Close())
+	r.o.Registerer = prometheus.NewPedanticRegistry()
+	h, err := Open(ctx, r.o)
+	r.must(err)
+	r.head = h
+	broken.Store(newest)
+	h.Start()
+	waitFor(t, "a second attempt", func() bool { return r.metric("shale_head_background_errors_total") >= 2 })
+	if n := h.known.Len(); n != 300 {
+		t.Errorf("%d series are known, of the 300 whose labels can be read", n)
+	}
+	for range 3 {
+		if n, err := h.Create("a", 1000); n != 1000 || err != nil {
+			t.Errorf("%d of 1,000 series are let in: %v", n, err)
+		}
+	}
+	if n := r.metric("shale_head_unapplied_limits"); n != 3 {
+		t.Errorf("%v limits do not apply", n)
+	}
+	for _, limit := range []string{LimitTenantSeries, LimitTenantNewSeries, LimitNewSeries, newest} {
+		if log := r.log.String(); !strings.Contains(log, limit) {
+			t.Errorf("the log does not name %s: %s", limit, log)
+		}
+	}
+	broken.Store("")
+	waitFor(t, "the limits to apply", func() bool { return r.metric("shale_head_unapplied_limits") == 0 })
+	if n := h.known.Len(); n != 301 {
+		t.Errorf("%d of 301 series are known", n)
+	}
+	var named *model.LimitError
+	if n, err := h.Create("a", 1000); n != 9 || !errors.As(err, &named) || named.Limit != LimitTenantSeries {
+		t.Errorf("%d of 1,000 new series are let in, want 9: %v", n, err)
+	}
+	if _, err := h.Active("a", model.Metrics); err != nil {
+		t.Errorf("which series are active: %v", err)
 	}
 }
 

@@ -142,6 +142,17 @@ func (h *Head) EachActive(of map[string]func(lo uint64)) {
 	}
 }
 
+// KnownRebuilt reports whether the known set has been rebuilt since the start. Until then, counts of active
+// series lack those that have not been read yet.
+func (h *Head) KnownRebuilt() bool { return h.knownRebuilt.Load() }
+
+// applies reports whether Create applies a limit. Series that the known set lacks look like new ones, and
+// must not be refused. Where it lacks some since their labels are damaged, a tenant may have as many active
+// series as its limit says, but known ones do not wait for a rate.
+func (h *Head) applies(limit string) bool {
+	return h.knownRebuilt.Load() && (limit == LimitTenantSeries || h.knownComplete.Load())
+}
+
 // Active returns what tells whether a series of a tenant is in the known set. While the set is being rebuilt,
 // and if not all labels could be read for that, the error is of class transient.
 func (h *Head) Active(tenant string, s model.Signal) (func(model.Key) bool, error) {
@@ -171,9 +182,10 @@ const (
 // now; the rows of the others must not be appended. If that is fewer than n, the error is a
 // [model.LimitError] of class transient that says why. Known series are not affected.
 //
-// While the known set is being rebuilt, all series are allowed: it is not known yet which ones are new.
+// While the known set is being rebuilt, all series are allowed: it is not known yet which ones are new. That
+// takes until the labels can be read, if the disk fails.
 func (h *Head) Create(tenant string, n int) (int, error) {
-	if n == 0 || !h.knownRebuilt.Load() {
+	if n == 0 || !h.applies(LimitTenantSeries) {
 		return n, nil
 	}
 	id, err := h.tenants.admit(tenant)
@@ -193,8 +205,7 @@ func (h *Head) Create(tenant string, n int) (int, error) {
 		limits = h.o.TenantLimits(tenant)
 	}
 	allowed, limit := h.tenantSeries(id, tenant, limits.Series, n)
-	// While the labels of a part are damaged, many known series look like new ones. They do not wait.
-	if h.knownComplete.Load() {
+	if h.applies(LimitNewSeries) {
 		if fast, tooFast := h.limits.take(id, tenant, limits.NewSeries, allowed, h.o.Now()); tooFast != nil {
 			allowed, limit = fast, tooFast
 		}

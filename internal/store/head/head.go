@@ -23,8 +23,10 @@ type Head struct {
 	known         *known.Set
 	knownRebuilt  atomic.Bool // the known set has been rebuilt from the label parts, as far as they can be read
 	knownComplete atomic.Bool // it has the series of all of them
-	resolving     sync.Pool   // of *resolver
-	adding        struct {    // the memory of Apply
+	// restored are the label parts whose series are in it, until it is rebuilt. Only rebuildKnown uses it.
+	restored  map[string]bool
+	resolving sync.Pool // of *resolver
+	adding    struct {  // the memory of Apply
 		lookup known.Lookup
 		keys   []model.Key
 		// reported is when the log was last told that the known set is full.

@@ -30,6 +30,17 @@ func newMetrics(reg prometheus.Registerer, h *Head) *metrics {
 	gauge("shale_head_active_series", "Series in the known set.", func() float64 { return float64(h.known.Len()) })
 	gauge("shale_head_active_series_limit", "Largest number of series that the known set has room for.", func() float64 { return float64(h.known.Cap()) })
 	gauge("shale_head_known_bytes", "Bytes of memory that the known set takes.", func() float64 { return float64(h.known.Bytes()) })
+	for _, limit := range []string{LimitTenantSeries, LimitTenantNewSeries, LimitNewSeries} {
+		f.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "shale_head_unapplied_limits", Help: "1 while a limit on new series does not apply, by limit: until a start has rebuilt the known set, and for longer if labels cannot be read or are damaged.",
+			ConstLabels: prometheus.Labels{"limit": limit},
+		}, func() float64 {
+			if h.applies(limit) {
+				return 0
+			}
+			return 1
+		})
+	}
 	gauge("shale_head_tenants", "Tenants seen since the start or found in local parts.", func() float64 { return float64(h.tenants.count()) })
 	gauge("shale_head_row_buffer_bytes", "Bytes of memory that buffered rows take: rows that are in no part yet.", locked(func() int64 { return h.mu.buffers.rowBytes }))
 	gauge("shale_head_row_buffer_limit_bytes", "Bytes of memory that buffered rows may take before senders wait; lines and histograms may take twice as much, since sorting does not copy them.",

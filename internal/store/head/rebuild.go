@@ -12,40 +12,101 @@ import (
 	"github.com/shaledb/shale/internal/store/part"
 )
 
+// fillKnown rebuilds the known set. It does not wait for further attempts, so that idle series leave the set.
+func (h *Head) fillKnown(ctx context.Context) {
+	err := h.rebuildKnown(ctx)
+	switch {
+	case ctx.Err() != nil || err == nil:
+	case h.knownRebuilt.Load():
+		h.metrics.workErrors.Inc()
+		h.o.Logger.Error("labels are damaged: the known set lacks their series, senders repeat these labels, and some limits on new series do not apply",
+			"err", err, "limits", rateLimits+groupLimits)
+	default:
+		h.metrics.workErrors.Inc()
+		h.o.Logger.Error("cannot rebuild all of the known set: no limit on new series applies until a further attempt succeeds, and senders repeat the labels of the series that it lacks",
+			"err", err, "limits", LimitTenantSeries+" "+rateLimits+groupLimits)
+		h.goDo("head-known-again", h.rebuildAgain)
+	}
+}
+
+// The limits that may not apply, for the log.
+const (
+	rateLimits  = LimitTenantNewSeries + " " + LimitNewSeries
+	groupLimits = " limits.metric-series limits.label-set-series"
+)
+
+// rebuildAgain tries to rebuild the known set until it succeeds or the context ends. Sweeps may go on
+// meanwhile: a series that has left and is added once more leaves again later.
+func (h *Head) rebuildAgain(ctx context.Context) {
+	retry := pause{}
+	for err := h.rebuildKnown(ctx); !h.knownRebuilt.Load(); err = h.rebuildKnown(ctx) {
+		if !retry.after(ctx, h, "rebuild the known set; no limit on new series applies", err) {
+			return
+		}
+	}
+	h.o.Logger.Info("the known set is rebuilt, and the limits on new series apply", "damaged", !h.knownComplete.Load())
+	h.endRetired(ctx)
+}
+
+// endRetired is retireEnded in the background.
+func (h *Head) endRetired(ctx context.Context) {
+	if err := h.retireEnded(ctx); err != nil && ctx.Err() == nil {
+		h.metrics.workErrors.Inc()
+		h.o.Logger.Error("cannot find the series that have ended; they leave the known set later", "err", err)
+	}
+}
+
 // rebuildKnown fills the known set from the label parts, while writes go on: what is not in it yet carries
 // its labels once more. The newest part is first: when not all series have room, those that were created last
 // are the most likely ones to be active.
 //
 // The series of a damaged part stay unknown from the damage on: their labels come once more. The error names
-// the part, and the set does not count as complete. After any other error it may hold nearly nothing, and
-// does not count as rebuilt.
+// the part, and the set does not count as complete. After any other error the set does not count as rebuilt:
+// it has the series of the parts that could be read, and the next call reads the others.
 func (h *Head) rebuildKnown(ctx context.Context) error {
 	damage, err := h.restoreKnown(ctx)
 	h.knownComplete.Store(damage == nil && err == nil)
 	if err == nil {
+		h.restored = nil
 		h.knownRebuilt.Store(true)
 	}
 	return errors.Join(damage, err)
 }
 
-// restoreKnown returns the damage of parts apart from other errors, of which it stops at the first one.
+// restoreKnown returns the damage of parts apart from other errors.
 func (h *Head) restoreKnown(ctx context.Context) (damage, err error) {
 	h.mu.Lock()
 	parts := h.pinPartsLocked(func(i *local.Info) bool { return i.Kind == local.Labels })
 	h.mu.Unlock()
+	defer func() {
+		for _, p := range parts {
+			p.Unpin()
+		}
+	}()
 	sets := int64(0)
 	for _, p := range parts {
 		sets += int64(p.Info.Series)
 	}
-	err = h.known.Reserve(sets)
+	if err := h.known.Reserve(sets); err != nil {
+		return nil, err
+	}
+	if h.restored == nil {
+		h.restored = make(map[string]bool, len(parts))
+	}
 	for _, p := range slices.Backward(parts) {
-		if err == nil {
-			err = p.WrapError(h.addKnown(ctx, p))
+		if h.restored[p.Info.File] {
+			continue
 		}
-		if errors.Is(err, model.ErrCorrupt) {
-			damage, err = errors.Join(damage, err), nil
+		switch failed := p.WrapError(h.addKnown(ctx, p)); {
+		case failed == nil:
+			h.restored[p.Info.File] = true
+		case ctx.Err() != nil:
+			return damage, failed
+		case errors.Is(failed, model.ErrCorrupt):
+			damage = errors.Join(damage, failed)
+		default:
+			err = errors.Join(err, failed)
 		}
-		p.Unpin()
 	}
 	return damage, err
 }
