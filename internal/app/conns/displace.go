@@ -87,7 +87,8 @@ func (c *Connections) leastNeeded(now time.Time) *connection {
 }
 
 // compareWaits compares two values of connection.waits by which connection gives way first: an idle one
-// before one with a part of a header, and the older one of two alike.
+// before one with a part of a header, and the older one of two alike. Connections of Graphite have the same
+// order (see internal/write/graphite/hosts.go).
 func compareWaits(a, b int64) int {
 	if a > 0 && b > 0 {
 		return cmp.Compare(a, b)

@@ -62,6 +62,9 @@ type peer struct {
 	net.Conn
 	// waits is since when the server waits for something to come, as Unix nanoseconds; 0: it does not.
 	waits atomic.Int64
+	// begun is since when a part of a line, of a frame or of a handshake has come, as Unix nanoseconds; 0: none
+	// has, since the last one ended.
+	begun atomic.Int64
 	// queue has the rows that are not durable; nil before there can be any.
 	queue atomic.Pointer[queue]
 	// in is where the connection is counted, and nil after it gave way; from is where it was counted before
@@ -77,7 +80,20 @@ func (p *peer) host() netip.Addr { return peerhost.Of(p.RemoteAddr()) }
 func (p *peer) Read(b []byte) (int, error) {
 	p.waits.Store(time.Now().UnixNano())
 	defer p.waits.Store(0)
-	return p.Conn.Read(b)
+	n, err := p.Conn.Read(b)
+	if n > 0 && p.begun.Load() == 0 {
+		p.begun.Store(time.Now().UnixNano())
+	}
+	return n, err
+}
+
+// ended says that a line, a frame or the handshake has ended, and whether a part of the next one has come.
+func (p *peer) ended(begun bool) {
+	since := int64(0)
+	if begun {
+		since = time.Now().UnixNano()
+	}
+	p.begun.Store(since)
 }
 
 // SetReadDeadline sets the deadline of reading, unless reading has ended.

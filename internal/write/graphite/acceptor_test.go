@@ -182,6 +182,45 @@ func TestGiveWayDurable(t *testing.T) {
 	}
 }
 
+// TestGiveWayInTheMiddle: a connection in the middle of a line or of a frame keeps its place while others of
+// its host are idle, however lately these were opened.
+func TestGiveWayInTheMiddle(t *testing.T) {
+	text, pickles := func(b *bench) *acceptor { return b.text }, func(b *bench) *acceptor { return b.pickle }
+	small, large := frameOf("a", 2, 1), frameOf(strings.Repeat("a", 100), 1000, 1)
+	for _, c := range []struct {
+		name, begin, rest string // the begin ends in the middle
+		before, after     int    // points
+		at                func(*bench) *acceptor
+	}{
+		{"a line", "a 1 17000", "00000\n", 0, 1, text},
+		{"a line after others", "a 1 1700000000\na 2 1700000001\na 3 17", "00000002\n", 2, 3, text},
+		{"the length of a pickle", small[:2], small[2:], 0, 2, pickles},
+		{"a pickle", small[:20], small[20:], 0, 2, pickles},
+		{"a large pickle after a small one", small + large[:50_000], large[50_000:], 2, 1002, pickles},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newStore()
+			b := start(t, s, Options{MaxConnections: 3, PickleListen: "127.0.0.1:0"}, limits())
+			a := c.at(b)
+			begun := dialFrom(t, "127.0.0.1", a.addr())
+			say(t, begun, c.begin)
+			s.wait(t, c.before)
+			eventually(t, func() bool { return len(b.peers(a)) == 1 }, b.log.String)
+			p := b.peers(a)[0]
+			eventually(t, func() bool { return p.begun.Load() != 0 && p.waits.Load() != 0 && p.durable() }, b.log.String)
+			dialFrom(t, "127.0.0.1", a.addr())
+			dialFrom(t, "127.0.0.1", a.addr())
+			b.want(t, b.metrics.connections, 3)
+			b.wantRead(t, a)
+			dialFrom(t, "127.0.0.2", a.addr())
+			b.want(t, b.metrics.displaced, 1)
+			say(t, begun, c.rest)
+			s.wait(t, c.after)
+			eventually(t, func() bool { return p.begun.Load() == 0 && p.waits.Load() != 0 }, b.log.String)
+		})
+	}
+}
+
 // TestDisplacedAreBounded: connections that gave way hold memory until their lines are durable. While the
 // disk stalls there may be few of them.
 func TestDisplacedAreBounded(t *testing.T) {

@@ -58,6 +58,7 @@ func (l *Listener) serveLines(from *sender) {
 		queue: newQueue(l, from.tenant, l.metrics.tcp, 0, tcpLinger), buf: make([]byte, minBuffer),
 	}
 	peerOf(nc).queue.Store(c.queue)
+	peerOf(nc).ended(false)
 	l.metrics.buffers.Add(minBuffer)
 	done := make(chan struct{})
 	go func() {
@@ -167,6 +168,9 @@ func (c *conn) consume(n int) bool {
 		begin = last + 1
 	}
 	c.n = copy(c.buf, c.buf[begin:end])
+	if last >= 0 {
+		peerOf(c.nc).ended(c.n > 0)
+	}
 	if c.skipping {
 		c.n = 0
 	} else if c.n > c.l.o.MaxLineBytes {

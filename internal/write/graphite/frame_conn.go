@@ -122,6 +122,7 @@ func (l *Listener) maxDecoding(n int64) int64 {
 // that cannot be decoded is lost alone, since the length tells where the next frame begins.
 func (c *frameConn) readFrame() (more bool) {
 	c.deadline = time.Time{}
+	peerOf(c.nc).ended(c.r.Buffered() > 0)
 	head, err := c.r.Peek(4)
 	if err != nil {
 		if len(head) > 0 {

@@ -1,6 +1,7 @@
 package graphite
 
 import (
+	"cmp"
 	"container/heap"
 	"net/netip"
 	"time"
@@ -73,25 +74,63 @@ func (h *hosts) most() *host {
 }
 
 // choose returns the connection that gives way to one of a host: one of the host with the most, if that has
-// more than the other one will have; nil: none does. Of its connections it is the one that has been silent
-// longest, and one whose rows are all durable if there is any. One that is not being read stays: it has lines
-// that were not taken, or its end is about to confirm those that were.
+// more than the other one will have; nil: none does. One that is not being read stays: it has lines that were
+// not taken, or its end is about to confirm those that were.
 func (h *hosts) choose(by netip.Addr) (chosen *peer) {
 	most := h.most()
 	if most == nil || len(most.conns) <= h.of(by)+1 {
 		return nil
 	}
-	least, durable := time.Now().UnixNano(), false
+	var least need
+	now := time.Now()
 	for p := range most.conns {
-		since := p.waits.Load()
-		if since == 0 || since > least && durable {
-			continue
-		}
-		if done := p.durable(); done && !durable || done == durable && since < least {
-			chosen, least, durable = p, since, done
+		if n, ok := p.need(now); ok && (chosen == nil || n.compare(least) < 0) {
+			chosen, least = p, n
 		}
 	}
 	return chosen
+}
+
+// begunTime is for how long a connection may be in the middle of a line before it counts as idle: as long as
+// a frame may take. A header of HTTP that takes too long ends its connection.
+const begunTime = time.Minute
+
+// need says how much a connection is needed that is being read.
+type need struct {
+	begun   bool  // it is in the middle of a line, of a frame or of a handshake: that would be lost
+	pending bool  // it has rows that are not durable
+	since   int64 // since when, and otherwise since when it has been silent, as Unix nanoseconds
+}
+
+// need returns how much the connection is needed, unless it is not being read. Bytes that come one by one do
+// not make a line look newer.
+func (p *peer) need(now time.Time) (n need, ok bool) {
+	n.since = p.waits.Load()
+	if n.since == 0 {
+		return n, false
+	}
+	if begun := p.begun.Load(); begun != 0 {
+		n.begun, n.since = begun > now.Add(-begunTime).UnixNano(), begun
+	}
+	n.pending = !p.durable()
+	return n, true
+}
+
+// compare compares two connections by which is needed less and gives way first: an idle one before one in
+// the middle of a line, as over HTTP (see internal/app/conns/displace.go), then one whose rows are all
+// durable before another one, and then the one that has been so for longer.
+func (n need) compare(other need) int {
+	return cmp.Or(falseFirst(n.begun, other.begun), falseFirst(n.pending, other.pending), cmp.Compare(n.since, other.since))
+}
+
+func falseFirst(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
 }
 
 // hostHeap has the host with the most connections first.
