@@ -130,9 +130,8 @@ func uncaught() map[string]string {
 		"internal/journal": durable, "internal/ingest": ofAHead, "internal/app/ingester": ofAHead, "internal/store/head/background.go": ofAHead,
 		"internal/write/graphite": receiving, "internal/write/groups": oneState, "internal/app/gateway": oneState,
 		"internal/memcache": oneState, "internal/cache": oneState, "internal/store/compact": oneState,
-		"internal/store/part/text/coding.go": "it codes what its caller does, whose panic is not caught here either",
-		"internal/api/flight.go":             elsewhere,
-		"internal/api/carbonlink":            elsewhere,
+		"internal/api/flight.go":  elsewhere,
+		"internal/api/carbonlink": elsewhere,
 		// A tenant's lines that cannot be mined, or counts that cannot be changed, are caught, and cost its counts.
 		// What is left is the queue of lines and the account of memory, on which all tenants depend.
 		"internal/read/logql/patterns/keeper.go": oneState,

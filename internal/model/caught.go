@@ -14,12 +14,14 @@ import (
 // what is durable.
 func Caught(f func() error) (err error) {
 	defer func() {
-		if e := recover(); e != nil {
-			cause, ok := e.(error)
-			if !ok {
-				cause = fmt.Errorf("%v", e)
-			}
-			err = &panicError{cause, string(debug.Stack())}
+		switch e := recover().(type) {
+		case nil:
+		case again:
+			err = e.panicError
+		case error:
+			err = &panicError{e, string(debug.Stack())}
+		default:
+			err = &panicError{fmt.Errorf("%v", e), string(debug.Stack())}
 		}
 	}()
 	return f()
@@ -27,6 +29,19 @@ func Caught(f func() error) (err error) {
 
 // Catching returns f with its panics as errors, for groups of goroutines.
 func Catching(f func() error) func() error { return func() error { return Caught(f) } }
+
+// PanicAgain panics if an error is one of [Caught]: a goroutine that waits for another has the panics of that
+// one. Whoever catches it gets the first stack, and a process that ends prints it.
+func PanicAgain(err error) {
+	var e *panicError
+	if errors.As(err, &e) {
+		panic(again{e})
+	}
+}
+
+type again struct{ *panicError }
+
+func (a again) Error() string { return a.panicError.Error() + "\n\n" + a.stack }
 
 type panicError struct {
 	cause error

@@ -100,24 +100,30 @@ func (x *Writer) coders(units int) int {
 	return min(units, workers)
 }
 
+// codeSome codes those of the units that no other goroutine codes. A panic is the error of its unit.
+func (x *Writer) codeSome(units []*codedUnit, next *atomic.Int32) {
+	for i := next.Add(1); int(i) <= len(units); i = next.Add(1) {
+		u := units[i-1]
+		if err := model.Caught(func() error { u.code(x.w.Dense(), x.w.TextCodec(), finalBytes(&x.w.Sizes)); return nil }); err != nil {
+			u.err = err
+		}
+	}
+}
+
 // codeUnits codes the units that wait, and writes them in their order.
 func (x *Writer) codeUnits() error {
 	units := x.units[:x.waiting]
 	x.waiting = 0
 	var next atomic.Int32
-	work := func() {
-		for i := next.Add(1); int(i) <= len(units); i = next.Add(1) {
-			units[i-1].code(x.w.Dense(), x.w.TextCodec(), finalBytes(&x.w.Sizes))
-		}
-	}
 	var others sync.WaitGroup
 	for range x.coders(len(units)) - 1 {
-		others.Go(work)
+		others.Go(func() { x.codeSome(units, &next) })
 	}
-	work()
+	x.codeSome(units, &next)
 	others.Wait()
 	for _, u := range units {
 		if u.err != nil {
+			model.PanicAgain(u.err) // the caller decides what becomes of it
 			return u.err
 		}
 		if err := x.group.add(x.w, u.entry, u.page, u.lines, u.filter); err != nil {
