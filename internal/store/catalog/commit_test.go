@@ -67,6 +67,23 @@ func TestShip(t *testing.T) {
 	}
 }
 
+// TestUploadThatPanics: the collector is not kept away from a block whose upload could not be announced.
+func TestUploadThatPanics(t *testing.T) {
+	b := &meanwhile{Bucket: memory(t)}
+	c := open(t, b, nil)
+	b.afterList = func(string) { panic("a fault") }
+	err := model.Caught(func() error {
+		_, err := c.Uploading(ctx, "x")
+		return err
+	})
+	if model.StackOf(err) == "" || len(c.uploading) != 0 {
+		t.Errorf("%v, uploading %v", err, c.uploading)
+	}
+	if left := objectsBelow(t, b.Bucket, UploadPrefix); len(left) != 0 {
+		t.Errorf("the markers %v are left", left)
+	}
+}
+
 // TestManyRecords measures the memory of a catalogue, and checks that records are read in parallel.
 func TestManyRecords(t *testing.T) {
 	racetest.SkipSerial(t)

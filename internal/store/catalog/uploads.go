@@ -54,7 +54,7 @@ func (c *Catalog) Uploading(ctx context.Context, ids ...string) (done func(), er
 		}
 	}
 	defer func() {
-		if err == nil {
+		if done != nil {
 			return
 		}
 		release()

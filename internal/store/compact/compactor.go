@@ -180,7 +180,12 @@ func (c *Compactor) mergeAll(ctx context.Context, res *Result) error {
 		}
 		blocks, deletions := c.o.Catalog.Snapshot()
 		c.known = deletions
-		j, backlog := c.next(blocks, tried)
+		var j *job
+		var backlog int
+		if err := model.Caught(func() error { j, backlog = c.next(blocks, tried); return nil }); err != nil {
+			errs = append(errs, c.failed(err))
+			break
+		}
 		if !confirmed && (j != nil || len(deletions) > 0) {
 			if err := c.o.Catalog.Refresh(ctx); err != nil {
 				return c.failed(err)
@@ -189,14 +194,20 @@ func (c *Compactor) mergeAll(ctx context.Context, res *Result) error {
 			continue
 		}
 		if j == nil && len(deletions) > 0 {
-			var err error
-			if j, err = c.nextDeletion(ctx, blocks, deletions, tried); err != nil {
+			err := model.Caught(func() (err error) {
+				j, err = c.nextDeletion(ctx, blocks, deletions, tried)
+				return err
+			})
+			if err != nil {
 				errs = append(errs, c.failed(err))
 			}
 		}
 		if j == nil {
-			var err error
-			if j, err = c.nextExpired(ctx, blocks, tried); err != nil {
+			err := model.Caught(func() (err error) {
+				j, err = c.nextExpired(ctx, blocks, tried)
+				return err
+			})
+			if err != nil {
 				errs = append(errs, c.failed(err))
 			}
 		}
@@ -293,6 +304,9 @@ func (c *Compactor) mergeOne(ctx context.Context, j *job, deletions catalog.Dele
 // failed counts an error. It excludes a block that cannot be read from merges for a while.
 func (c *Compactor) failed(err error) error {
 	c.metrics.failures.Inc()
+	if stack := model.StackOf(err); stack != "" {
+		c.o.Logger.Error("a step of compaction panicked", "err", err, "stack", stack)
+	}
 	if id, ok := blamed(err); ok {
 		c.damaged[id] = c.o.Now()
 		c.metrics.damaged.Set(float64(len(c.damaged)))

@@ -151,8 +151,16 @@ func (c *Compactor) markClean(ctx context.Context) error {
 }
 
 // hasSeries reports whether any series of a block satisfies a deletion.
-func (c *Compactor) hasSeries(ctx context.Context, b *catalog.Block, d *catalog.Deletion) (bool, error) {
+func (c *Compactor) hasSeries(ctx context.Context, b *catalog.Block, d *catalog.Deletion) (found bool, err error) {
 	m := &merge{c: c, ctx: ctx}
+	err = m.caught(func() (err error) {
+		found, err = m.hasSeries(ctx, b, d)
+		return err
+	})
+	return found, err
+}
+
+func (m *merge) hasSeries(ctx context.Context, b *catalog.Block, d *catalog.Deletion) (bool, error) {
 	r, err := m.reader(ctx, b, leastWindow)
 	if err != nil {
 		return false, err
@@ -160,6 +168,7 @@ func (c *Compactor) hasSeries(ctx context.Context, b *catalog.Block, d *catalog.
 	if r.Meta().Tenant(d.Tenant) == nil {
 		return false, nil
 	}
+	m.reading = b.ID
 	ranks, err := r.Select(ctx, d.Tenant, d.ModelMatchers())
 	if err != nil {
 		return false, &inputError{b.ID, err}

@@ -80,6 +80,9 @@
 // leaves objects without a record, which the catalogue collects after a day. The ids of blocks are a function
 // of inputs and content, so that a repeated merge writes the same objects.
 //
+// For the same reason a panic before that record is an error of its merge, which the next run tries again.
+// One that comes up while a block is read is blamed on the block. A panic in the catalogue ends the process.
+//
 // A block is cut at 2^24 series and at a number of bytes. A tenant that takes a good share of a block gets
 // blocks of its own, cut by key; the others share blocks, which are cut between tenants.
 package compact

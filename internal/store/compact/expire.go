@@ -71,12 +71,21 @@ func (c *Compactor) nextExpired(ctx context.Context, blocks []catalog.Block, tri
 
 // shortestKeep returns the shortest time for which any series of a block is kept. It does not look further
 // than to the first series that has expired.
-func (c *Compactor) shortestKeep(ctx context.Context, rules *retention.Rules, b *catalog.Block, now int64) (time.Duration, error) {
+func (c *Compactor) shortestKeep(ctx context.Context, rules *retention.Rules, b *catalog.Block, now int64) (keep time.Duration, err error) {
 	m := &merge{c: c, ctx: ctx}
+	err = m.caught(func() (err error) {
+		keep, err = m.shortestKeep(ctx, rules, b, now)
+		return err
+	})
+	return keep, err
+}
+
+func (m *merge) shortestKeep(ctx context.Context, rules *retention.Rules, b *catalog.Block, now int64) (time.Duration, error) {
 	r, err := m.reader(ctx, b, leastWindow)
 	if err != nil {
 		return 0, err
 	}
+	m.reading = b.ID
 	shortest := retention.Forever
 	for _, t := range r.Meta().Tenants {
 		p := rules.Policy(t.Name, b.Signal)

@@ -72,11 +72,19 @@ type chain struct {
 	err       error
 }
 
+// Next is that of [part.Stream].
 func (c *chain) Next(ctx context.Context) (*part.Series, error) {
+	s, err := c.next(ctx)
+	c.m.reading = ""
+	return s, err
+}
+
+func (c *chain) next(ctx context.Context) (*part.Series, error) {
 	for c.err == nil {
 		if c.stream == nil && !c.openNext(ctx) {
 			break
 		}
+		c.m.reading = c.blocks[0].ID
 		s, err := c.stream.Next(ctx)
 		if s == nil && err == nil {
 			c.stream, c.blocks = nil, c.blocks[1:]
@@ -155,6 +163,7 @@ func (c *chain) cut() bool {
 
 // reader opens a block and compares it with its entry in the catalogue.
 func (m *merge) reader(ctx context.Context, b *catalog.Block, most int64) (*part.Reader, error) {
+	m.reading = b.ID
 	ws := &windows{m: m, object: catalog.ObjectName(b.ID), size: b.Bytes, most: most}
 	r, err := part.OpenWith(ctx, ws, ws.read, b.Bytes)
 	if err == nil {
@@ -166,6 +175,7 @@ func (m *merge) reader(ctx context.Context, b *catalog.Block, most int64) (*part
 			err = fmt.Errorf("%w: the block does not match its commit record", model.ErrCorrupt)
 		}
 	}
+	m.reading = ""
 	if err != nil {
 		return nil, &inputError{b.ID, err}
 	}

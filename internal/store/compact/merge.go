@@ -49,6 +49,9 @@ type merge struct {
 	open    map[*blockWriter]bool
 	blocks  []catalog.Block
 	uploads []func()
+
+	// reading is the block that is being read, or "". A panic is blamed on it.
+	reading string
 }
 
 // run merges the inputs of a job, commits the result and returns it. Without an error the inputs are no
@@ -57,16 +60,11 @@ func (c *Compactor) run(ctx context.Context, j *job, deletions catalog.Deletions
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, maxMergeTime)
 	defer cancel()
-	m := c.newMerge(ctx, j, deletions)
-	defer func() {
-		for b := range m.open {
-			err = errors.Join(err, b.abandon())
-		}
-		// From here on, an object that was not committed is an orphan.
-		for _, done := range m.uploads {
-			done()
-		}
-	}()
+	m, err := c.begin(ctx, j, deletions)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, m.end()) }()
 	var need int64
 	for i := range j.inputs {
 		need += j.inputs[i].Bytes
@@ -76,12 +74,11 @@ func (c *Compactor) run(ctx context.Context, j *job, deletions catalog.Deletions
 		return nil, fmt.Errorf("%d bytes of temporary files: %w", need, err)
 	}
 	defer release()
+	work := m.merge
 	if c.o.Predict != nil {
-		err = m.predict()
-	} else {
-		err = m.merge()
+		work = m.predict
 	}
-	if err != nil {
+	if err := m.caught(work); err != nil {
 		return nil, err
 	}
 	// The clock of the context stops while the machine sleeps, and deletions may be collected in the meantime.
@@ -98,6 +95,33 @@ func (c *Compactor) run(ctx context.Context, j *job, deletions catalog.Deletions
 	c.metrics.blocksIn.Add(float64(len(m.ids)))
 	c.metrics.blocksOut.Add(float64(len(m.blocks)))
 	return m.blocks, nil
+}
+
+// begin returns the merge of a job. Whoever calls it calls end.
+func (c *Compactor) begin(ctx context.Context, j *job, deletions catalog.Deletions) (m *merge, err error) {
+	err = model.Caught(func() error { m = c.newMerge(ctx, j, deletions); return nil })
+	return m, err
+}
+
+// caught runs work of the merge that changes nothing but the merge: until its commit, it has only made files
+// and objects of its own. So a panic is an error, and blamed on the block that was being read, if any.
+func (m *merge) caught(work func() error) error {
+	err := model.Caught(work)
+	if m.reading != "" && model.StackOf(err) != "" {
+		return &inputError{m.reading, err}
+	}
+	return err
+}
+
+// end deletes the files that are left. From then on, an object that was not committed is an orphan.
+func (m *merge) end() (err error) {
+	for b := range m.open {
+		err = errors.Join(err, b.abandon())
+	}
+	for _, done := range m.uploads {
+		done()
+	}
+	return err
 }
 
 func (c *Compactor) newMerge(ctx context.Context, j *job, deletions catalog.Deletions) *merge {

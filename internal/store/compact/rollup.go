@@ -69,7 +69,11 @@ func (c *Compactor) rollAll(ctx context.Context, res *Result) error {
 	tried := make(map[string]bool)
 	var errs []error
 	for ; res.Merges < c.o.MaxMerges; res.Merges++ {
-		did, err := c.rollNext(ctx, rules, tried)
+		var step func() error
+		err := model.Caught(func() error { step = c.nextRoll(ctx, rules, tried); return nil })
+		if step != nil {
+			err = step()
+		}
 		if errors.Is(err, catalog.ErrReplaced) {
 			c.metrics.raced.Inc()
 		} else if err != nil {
@@ -78,7 +82,7 @@ func (c *Compactor) rollAll(ctx context.Context, res *Result) error {
 		if ctx.Err() != nil {
 			return errors.Join(append(errs, ctx.Err())...)
 		}
-		if !did {
+		if step == nil {
 			break
 		}
 	}
@@ -112,22 +116,22 @@ func (c *Compactor) rolls(b *catalog.Block) bool {
 	return b.Signal == model.Metrics && b.Level == catalog.Settled && b.Samples > 0 && b.Range.Max < over
 }
 
-// rollNext does the next step, and reports whether there was one.
-func (c *Compactor) rollNext(ctx context.Context, rules *Rollups, tried map[string]bool) (did bool, err error) {
+// nextRoll returns the next step, or nil.
+func (c *Compactor) nextRoll(ctx context.Context, rules *Rollups, tried map[string]bool) func() error {
 	s := c.o.Catalog.State()
 	if dead := untried(s.Dead, tried); len(dead) > 0 {
-		return true, c.o.Catalog.AddRollups(ctx, "", dead, nil)
+		return func() error { return c.o.Catalog.AddRollups(ctx, "", dead, nil) }
 	}
 	for i := range s.Rollups {
 		if b := &s.Rollups[i]; b.Alone && !tried[b.ID] {
 			if due := s.Deletions.Due(b, c.o.Now()); len(due) > 0 {
 				tried[b.ID] = true
-				return true, c.rewriteAlone(ctx, b, due)
+				return func() error { return c.rewriteAlone(ctx, b, due) }
 			}
 		}
 	}
 	if rules == nil || !rules.Makes || c.o.Plain {
-		return false, nil
+		return nil
 	}
 	have := rolledBy(s.Rollups, rules.ID)
 	for i := range s.Blocks {
@@ -147,9 +151,9 @@ func (c *Compactor) rollNext(ctx context.Context, rules *Rollups, tried map[stri
 				old = append(old, r.ID)
 			}
 		}
-		return true, c.rollUp(ctx, rules, b, old)
+		return func() error { return c.rollUp(ctx, rules, b, old) }
 	}
-	return false, nil
+	return nil
 }
 
 // meetsAlone reports whether a block may have rows of slots whose other rows are gone. Such rows stay as they
@@ -253,43 +257,22 @@ func (c *Compactor) writeRollups(ctx context.Context, b *catalog.Block, base, ru
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, maxMergeTime)
 	defer cancel()
-	m := c.newMerge(ctx, &job{why: becauseRollup, inputs: []catalog.Block{*b}, cells: everything(catalog.Settled)}, nil)
+	m, err := c.begin(ctx, &job{why: becauseRollup, inputs: []catalog.Block{*b}, cells: everything(catalog.Settled)}, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, m.end()) }()
 	// Rollups may be made once more of the same block, after a change of the rules and back.
 	m.base, m.policies, m.generation, m.created = base, rules, b.Generation, c.o.Now()
 	m.ids = []string{base, becauseRollup, rules, strconv.FormatInt(m.created, 10)}
 	w := &rollupWriter{m: m, out: &cellOutput{cell: m.job.cells[0], group: b.Group}, steps: make(map[int64]*blockWriter)}
-	defer func() {
-		for open := range m.open {
-			err = errors.Join(err, open.abandon())
-		}
-		for _, done := range m.uploads {
-			done()
-		}
-	}()
 	release, err := c.o.Room(b.Bytes)
 	if err != nil {
 		return fmt.Errorf("%d bytes of temporary files: %w", b.Bytes, err)
 	}
 	defer release()
-	r, err := m.reader(ctx, b, m.window(1))
-	if err != nil {
+	if err := m.caught(func() error { return w.write(b, add) }); err != nil {
 		return err
-	}
-	for s, err := range part.All(ctx, r.Stream()) {
-		if err == nil {
-			err = checkTimes(b.Range, s.Rows, s.Text)
-		}
-		if err != nil {
-			return &inputError{b.ID, err}
-		}
-		if err := add(w, s); err != nil {
-			return err
-		}
-	}
-	for _, step := range sortedSteps(w.steps) {
-		if err := w.steps[step].finish(ctx); err != nil {
-			return err
-		}
 	}
 	if took := time.Now().Round(0).Sub(began.Round(0)); took > maxMergeTime {
 		return fmt.Errorf("%w: the making of rollups took %s, at most %s", model.ErrTransient, took, maxMergeTime)
@@ -302,6 +285,36 @@ func (c *Compactor) writeRollups(ctx context.Context, b *catalog.Block, base, ru
 	}
 	c.metrics.merges.WithLabelValues(becauseRollup).Inc()
 	c.o.Logger.Debug("made rollups", "of", b.ID, "blocks", len(m.blocks), "after", time.Since(began).Round(time.Millisecond))
+	return nil
+}
+
+// write writes and uploads what add makes of the series of a block.
+func (w *rollupWriter) write(b *catalog.Block, add func(*rollupWriter, *part.Series) error) error {
+	ctx, m := w.m.ctx, w.m
+	r, err := m.reader(ctx, b, m.window(1))
+	if err != nil {
+		return err
+	}
+	m.reading = b.ID
+	for s, err := range part.All(ctx, r.Stream()) {
+		if err == nil {
+			err = checkTimes(b.Range, s.Rows, s.Text)
+		}
+		if err != nil {
+			return &inputError{b.ID, err}
+		}
+		m.reading = ""
+		if err := add(w, s); err != nil {
+			return err
+		}
+		m.reading = b.ID
+	}
+	m.reading = ""
+	for _, step := range sortedSteps(w.steps) {
+		if err := w.steps[step].finish(ctx); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
