@@ -39,6 +39,7 @@ type Body struct {
 	accepts bool // the client accepts gzip
 	memory  *memory
 	timeout time.Duration // for the client to read the response
+	until   time.Time     // the end of it
 	// processor is that of the request, which waits when the client does not read. It may be nil.
 	processor *model.Processor
 	turn      *unread // nil: the request has none
@@ -138,7 +139,7 @@ func (b *Body) send(status int, piece []byte, last bool) {
 		to = b.gzip
 	}
 	b.processor.Leave()
-	b.Broken = b.turn.write(last, func() error {
+	b.Broken = b.turn.write(last, b.until, func() error {
 		if _, err := to.Write(piece); err != nil || !last || b.gzip == nil {
 			return err
 		}
@@ -179,7 +180,8 @@ func (b *Body) sendText(status int, body *answer.Body) {
 // bound bounds the time that the client takes to read the response: a client that does not read holds its
 // memory and a place among the running queries. Only the writers of tests have no deadline.
 func (b *Body) bound() {
-	_ = http.NewResponseController(b.W).SetWriteDeadline(time.Now().Add(b.timeout))
+	b.until = time.Now().Add(b.timeout)
+	_ = http.NewResponseController(b.W).SetWriteDeadline(b.until)
 }
 
 // begin sends the header. size is that of the first piece, or of the whole.

@@ -12,7 +12,7 @@ import (
 	"github.com/shaledb/shale/internal/turns"
 )
 
-// waiters is a bounded number of requests that wait for something other than a turn.
+// waiters is the number of requests that wait for memory.
 type waiters struct {
 	n    atomic.Int64
 	most int64
@@ -110,4 +110,21 @@ func (g *Gate) refuse(format string, args ...any) error {
 func (g *Gate) Leave(ctx context.Context) {
 	g.slots.Leave(model.CallerOf(ctx).Tenant)
 	g.metrics.Running.Dec()
+}
+
+// pause is Leave for a request that has not ended. It reports false, and the request keeps its turn, if too
+// many pause.
+func (g *Gate) pause(ctx context.Context) bool {
+	if !g.slots.Pause(model.CallerOf(ctx).Tenant) {
+		return false
+	}
+	g.metrics.Running.Dec()
+	g.metrics.Unread.Inc()
+	return true
+}
+
+// resume ends the pause of a request, which has another turn or has ended.
+func (g *Gate) resume(ctx context.Context) {
+	g.slots.Resume(model.CallerOf(ctx).Tenant)
+	g.metrics.Unread.Dec()
 }

@@ -25,7 +25,7 @@ func (c *call) mayWait(err error) bool {
 func (c *call) awaitMemory(ended error) error {
 	c.startAgain()
 	c.Gate.Leave(c.client)
-	c.hasTurn = false
+	c.hasTurn, c.out.turn = false, nil
 	refused, began := c.r.Quota, time.Now()
 	waiters, most := &c.o.Slots.forMemory, c.o.Limits.Timeout/2
 	defer waiters.remove()

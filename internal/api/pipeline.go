@@ -177,7 +177,7 @@ func (c *call) attempt() error {
 		defer cancel()
 	}
 	if c.hasTurn {
-		c.turn.ctx, c.out.turn = ctx, &c.turn
+		c.out.turn = &c.turn
 	}
 	c.r.Request = c.r.WithContext(ctx)
 	c.out.quota = c.r.Quota

@@ -35,7 +35,7 @@ func (c *call) serveShared() error {
 		case got.alone:
 			return c.run()
 		case got.large != nil:
-			c.sendLarge(got.large)
+			c.sendLarge(f, got.large)
 			<-f.ended
 			return nil
 		}
@@ -182,7 +182,12 @@ func (c *call) copyHeader(r *recorded) {
 
 // sendLarge sends what has been gathered of a response that is too large to be kept, and the rest as it
 // comes.
-func (c *call) sendLarge(r *recorded) {
+func (c *call) sendLarge(f *flight, r *recorded) {
+	stop := context.AfterFunc(c.client, func() {
+		f.end()
+		_ = r.from.CloseWithError(context.Canceled) // never fails
+	})
+	defer stop()
 	c.copyHeader(r)
 	c.out.send(r.status, r.body, false)
 	for {

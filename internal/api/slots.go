@@ -14,8 +14,6 @@ type Slots struct {
 	*turns.Queue
 	// Requests that wait for memory are counted apart: they must not keep light ones from waiting for a turn.
 	forMemory waiters
-	// unread are the requests that gave back their turn because their client does not read.
-	unread waiters
 }
 
 // NewSlots returns n turns, and at least one.
@@ -27,6 +25,12 @@ func NewSlots(n int) *Slots {
 func newSlots(n int, share *pressure.Share) *Slots {
 	s := &Slots{Queue: turns.New(n, share)}
 	s.forMemory.most = turns.WaitersPerTurn * int64(max(n, 1))
-	s.unread.most = unreadPerTurn * int64(max(n, 1))
+	s.SetMostPaused(pausesPerTurn * max(n, 1))
 	return s
+}
+
+// BoundPauses lets fewer requests pause where queries have little memory: at most a quarter of it is for
+// their compressors.
+func (s *Slots) BoundPauses(n int, queryBytes int64) {
+	s.SetMostPaused(int(min(pausesPerTurn*int64(max(n, 1)), queryBytes/4/compressorBytes)))
 }

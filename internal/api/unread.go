@@ -9,9 +9,12 @@ import (
 // unreadAfter is how long a client may not read before its request gives back its turn.
 const unreadAfter = time.Second
 
-// unreadPerTurn is how many requests for each turn may be without one. Each holds a compressor, of about a
-// megabyte, that no quota counts.
-const unreadPerTurn = 2
+// pausesPerTurn is how many requests for each turn may be without one. Each holds compressorBytes that no
+// quota counts, as each with a turn does.
+const (
+	pausesPerTurn   = 2
+	compressorBytes = 800 << 10
+)
 
 // unread gives back the turn of a request while the client does not read the response: the query computes
 // nothing then, and a few slow clients would keep all others waiting. The request keeps its memory, so only a
@@ -19,7 +22,6 @@ const unreadPerTurn = 2
 type unread struct {
 	gate   *Gate
 	client context.Context // that of the turn
-	ctx    context.Context // of the request: it ends the wait for another turn
 	timer  *time.Timer
 
 	mu      sync.Mutex
@@ -27,24 +29,29 @@ type unread struct {
 	gone    bool // the turn was given back
 }
 
-// write runs a write to the client. If the turn was given back meanwhile, it then waits for another one; last
-// says that the request needs none. Without a turn, the error is that of the context.
-func (u *unread) write(last bool, write func() error) error {
+// write runs a write to the client. If the turn was given back meanwhile, it then waits for another one, at
+// most until the client must have read the response; last says that the request needs none. Without a turn,
+// the error is that of a context.
+func (u *unread) write(last bool, until time.Time, write func() error) error {
 	if u == nil {
 		return write()
 	}
-	u.set(true)
+	u.mu.Lock()
+	u.writing = true
 	if u.timer == nil {
 		u.timer = time.AfterFunc(unreadAfter, u.giveBack)
 	} else {
 		u.timer.Reset(unreadAfter)
 	}
+	u.mu.Unlock()
 	err := write()
 	u.timer.Stop()
 	if gone := u.set(false); err != nil || last || !gone {
 		return err
 	}
-	if err := u.gate.EnterAgain(u.ctx); err != nil {
+	ctx, cancel := context.WithDeadline(u.client, until)
+	defer cancel()
+	if err := u.gate.EnterAgain(ctx); err != nil {
 		return err
 	}
 	u.mu.Lock()
@@ -67,19 +74,14 @@ func (u *unread) giveBack() {
 	if !u.writing || u.gone {
 		return
 	}
-	if without := &u.gate.slots.unread; !without.add() {
-		without.remove()
-		return
+	if u.gone = u.gate.pause(u.client); !u.gone {
+		u.timer.Reset(unreadAfter)
 	}
-	u.gone = true
-	u.gate.metrics.Unread.Inc()
-	u.gate.Leave(u.client)
 }
 
 func (u *unread) foundLocked() {
 	u.gone = false
-	u.gate.metrics.Unread.Dec()
-	u.gate.slots.unread.remove()
+	u.gate.resume(u.client)
 }
 
 // leave gives back the turn at the end of the request, if that was not done before.

@@ -14,13 +14,13 @@ func TestUnread(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
 		g := NewGate(NewSlots(1), time.Second, gateMetrics())
-		g.slots.unread.most = 1
+		g.slots.SetMostPaused(1)
 		slow := func(last bool) (u *unread, reads, done chan error) {
 			if err := g.Enter(ctx); err != nil {
 				t.Fatal(err)
 			}
-			u, reads, done = &unread{gate: g, client: ctx, ctx: ctx}, make(chan error), make(chan error, 1)
-			go func() { done <- u.write(last, func() error { return <-reads }) }()
+			u, reads, done = &unread{gate: g, client: ctx}, make(chan error), make(chan error, 1)
+			go func() { done <- u.write(last, time.Now().Add(time.Hour), func() error { return <-reads }) }()
 			time.Sleep(unreadAfter - 1)
 			synctest.Wait()
 			if g.slots.Running() != 1 {
@@ -48,15 +48,15 @@ func TestUnread(t *testing.T) {
 			t.Error(err)
 		}
 		second.leave()
-		if err := <-done; err != nil || g.slots.Running() != 1 || g.slots.unread.n.Load() != 0 {
-			t.Errorf("%v, %d turns, %d without", err, g.slots.Running(), g.slots.unread.n.Load())
+		if err := <-done; err != nil || g.slots.Running() != 1 || g.slots.Paused() != 0 {
+			t.Errorf("%v, %d turns, %d without", err, g.slots.Running(), g.slots.Paused())
 		}
 		gone := errors.New("gone")
-		if err := first.write(false, func() error { time.Sleep(2 * unreadAfter); return gone }); !errors.Is(err, gone) {
+		if err := first.write(false, time.Now().Add(time.Hour), func() error { time.Sleep(2 * unreadAfter); return gone }); !errors.Is(err, gone) {
 			t.Error(err)
 		}
-		if first.leave(); g.slots.Running() != 0 || g.slots.unread.n.Load() != 0 {
-			t.Errorf("%d turns are left, %d requests without", g.slots.Running(), g.slots.unread.n.Load())
+		if first.leave(); g.slots.Running() != 0 || g.slots.Paused() != 0 {
+			t.Errorf("%d turns are left, %d requests without", g.slots.Running(), g.slots.Paused())
 		}
 	})
 }
@@ -70,8 +70,8 @@ func TestUnreadEnds(t *testing.T) {
 		if err := g.Enter(ctx); err != nil {
 			t.Fatal(err)
 		}
-		u := &unread{gate: g, client: t.Context(), ctx: ctx}
-		err := u.write(false, func() error {
+		u := &unread{gate: g, client: t.Context()}
+		err := u.write(false, time.Now().Add(time.Minute), func() error {
 			time.Sleep(2 * unreadAfter)
 			return g.Enter(t.Context())
 		})
@@ -80,8 +80,8 @@ func TestUnreadEnds(t *testing.T) {
 		}
 		u.leave()
 		g.Leave(t.Context())
-		if g.slots.Running() != 0 || g.slots.unread.n.Load() != 0 {
-			t.Errorf("%d turns are left, %d requests without", g.slots.Running(), g.slots.unread.n.Load())
+		if g.slots.Running() != 0 || g.slots.Paused() != 0 {
+			t.Errorf("%d turns are left, %d requests without", g.slots.Running(), g.slots.Paused())
 		}
 	})
 }

@@ -22,21 +22,25 @@ type Share interface{ Allows(has int) bool }
 
 // Queue hands out turns. It is safe for concurrent use.
 //
-// A free turn goes to the waiting tenant that has the fewest. While several tenants send requests, each has
-// no more than its share, and no more than three quarters of the places in the queue. So others do not wait
-// until one of its requests ends.
+// A free turn goes to a request that had one before, and then to the waiting tenant that has the fewest.
+// While several tenants send requests, each has no more than its share, and no more than three quarters of
+// the places in the queue and of the pauses. So others do not wait until one of its requests ends.
 type Queue struct {
 	share Share
 
-	mu       sync.Mutex
-	most     int
-	room     int // places in the queue
-	taken    int
-	turns    map[string]int // by tenant
-	queue    []*Waiter      // in the order of arrival
-	seen     bool
-	last     string    // tenant of the last request
-	switched time.Time // when the tenant was another than that of the request before
+	mu    sync.Mutex
+	most  int
+	room  int // places in the queue
+	taken int
+	turns map[string]int // by tenant
+	// paused are the requests that gave back their turn and will want another one, by tenant.
+	paused     map[string]int
+	allPaused  int
+	mostPaused int
+	queue      []*Waiter // in the order of arrival
+	seen       bool
+	last       string    // tenant of the last request
+	switched   time.Time // when the tenant was another than that of the request before
 	// looking says that the queue is looked at again soon, since the share may grow without any request.
 	looking bool
 }
@@ -47,6 +51,7 @@ const lookEvery = 100 * time.Millisecond
 // Waiter is a request that waits for a turn.
 type Waiter struct {
 	tenant  string
+	hadTurn bool
 	granted chan struct{}
 }
 
@@ -56,7 +61,7 @@ func (w *Waiter) Granted() <-chan struct{} { return w.granted }
 // New returns n turns, and at least one.
 func New(n int, share Share) *Queue {
 	n = max(n, 1)
-	return &Queue{most: n, room: WaitersPerTurn * n, share: share, turns: make(map[string]int)}
+	return &Queue{most: n, room: WaitersPerTurn * n, share: share, turns: make(map[string]int), paused: make(map[string]int)}
 }
 
 // SetMost sets how many turns there are. Those that are taken beyond it stay taken.
@@ -68,6 +73,44 @@ func (q *Queue) SetMost(n int) {
 	q.lookLocked()
 }
 
+// SetMostPaused sets how many requests may pause at one time; none may before.
+func (q *Queue) SetMostPaused(n int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.mostPaused = n
+}
+
+// Pause gives back the turn of a request that has not ended, and counts it until Resume. It reports false,
+// and the request keeps its turn, if too many pause already.
+func (q *Queue) Pause(tenant string) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.allPaused >= q.mostPaused || q.paused[tenant] >= q.mostPaused-q.mostPaused/4 && q.sharedLocked() {
+		return false
+	}
+	q.allPaused++
+	q.paused[tenant]++
+	q.leaveLocked(tenant)
+	return true
+}
+
+// Resume ends the pause of a request, which has another turn by Enter, or has ended.
+func (q *Queue) Resume(tenant string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.allPaused--
+	if q.paused[tenant]--; q.paused[tenant] == 0 {
+		delete(q.paused, tenant)
+	}
+}
+
+// Paused returns the number of requests that pause.
+func (q *Queue) Paused() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.allPaused
+}
+
 // Running returns the number of turns that are taken.
 func (q *Queue) Running() int {
 	q.mu.Lock()
@@ -75,7 +118,7 @@ func (q *Queue) Running() int {
 	return q.taken
 }
 
-// TenantFullError refuses a request of a tenant that has as many as it may have.
+// TenantFullError refuses a request of a tenant that has as many as it may have, with those that pause.
 type TenantFullError struct{ Has, May int }
 
 func (e *TenantFullError) Error() string {
@@ -94,7 +137,7 @@ func (e *FullError) Error() string { return fmt.Sprintf("%d requests wait", e.Wa
 func (q *Queue) Enter(tenant string, most int, hadTurn bool) (w *Waiter, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if has := q.turns[tenant] + q.waiting(tenant); !hadTurn && most > 0 && has >= most {
+	if has := q.turns[tenant] + q.waiting(tenant) + q.paused[tenant]; !hadTurn && most > 0 && has >= most {
 		return nil, &TenantFullError{has, most}
 	}
 	if q.seen && tenant != q.last {
@@ -109,7 +152,7 @@ func (q *Queue) Enter(tenant string, most int, hadTurn bool) (w *Waiter, err err
 	if !hadTurn && (len(q.queue) >= q.room || !q.leavesRoom(q.waiting(tenant))) {
 		return nil, &FullError{len(q.queue), q.waiting(tenant)}
 	}
-	w = &Waiter{tenant: tenant, granted: make(chan struct{})}
+	w = &Waiter{tenant: tenant, hadTurn: hadTurn, granted: make(chan struct{})}
 	q.queue = append(q.queue, w)
 	q.lookLocked()
 	return w, nil
@@ -184,6 +227,10 @@ func (q *Queue) start(tenant string) {
 func (q *Queue) Leave(tenant string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.leaveLocked(tenant)
+}
+
+func (q *Queue) leaveLocked(tenant string) {
 	q.taken--
 	if q.turns[tenant]--; q.turns[tenant] == 0 {
 		delete(q.turns, tenant)
@@ -197,7 +244,7 @@ func (q *Queue) grantLocked() {
 	for q.taken < q.most && len(q.queue) > 0 {
 		next := -1
 		for i, w := range q.queue {
-			if q.mayStart(w.tenant) && (next < 0 || q.turns[w.tenant] < q.turns[q.queue[next].tenant]) {
+			if q.mayStart(w.tenant) && (next < 0 || q.before(w, q.queue[next])) {
 				next = i
 			}
 		}
@@ -209,6 +256,14 @@ func (q *Queue) grantLocked() {
 		q.start(w.tenant)
 		close(w.granted)
 	}
+}
+
+// before reports whether a request is to have a turn before one that came earlier. The caller holds mu.
+func (q *Queue) before(w, earlier *Waiter) bool {
+	if w.hadTurn != earlier.hadTurn {
+		return w.hadTurn
+	}
+	return q.turns[w.tenant] < q.turns[earlier.tenant]
 }
 
 // Cancel removes a request from the queue. It returns false if the request has its turn already.
