@@ -21,8 +21,8 @@ func TestExplain(t *testing.T) {
 	defer server.Close()
 	e := logqltest.Over(victorialogstest.Source(t, victorialogstest.Settings(t, server.URL, "1")))
 	for _, test := range []struct{ query, want string }{
-		{`{app="web", env=~"a|b", pod=~"p.*", trace_id!="x"} |= "time out" | json`,
-			`app="web" pushed; env=~"a|b" pushed; pod=~"p.*" partial; trace_id!="x" local; line contains "time out" partial; lines local`},
+		{`{app="web", env=~"a|b", pod=~"p.*", trace_id!="x", pod_name="p"} |= "time out" | json`,
+			`app="web" pushed; env=~"a|b" pushed; pod=~"p.*" partial; trace_id!="x" local; pod_name="p" partial; line contains "time out" partial; lines local`},
 		{`sum by (app) (count_over_time({app="web"}[5m]))`, `app="web" pushed; windows partial`},
 	} {
 		p, err := logql.Prepare(test.query)

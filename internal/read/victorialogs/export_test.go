@@ -2,6 +2,9 @@ package victorialogs
 
 import (
 	"math"
+	"regexp"
+	"strconv"
+	"strings"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 )
@@ -32,3 +35,24 @@ func Grouped(s *Source) int {
 
 // Joined returns how many counts had a request in common with others.
 func Joined(s *Source) int { return int(testutil.ToFloat64(s.metrics.joined)) }
+
+var (
+	valueClause = regexp.MustCompile(`\(([^()]*)\)|"shale stream":"(?:[^"\\]|\\.)*"`)
+	valueText   = regexp.MustCompile(`"shale stream":("(?:[^"\\]|\\.)*")`)
+)
+
+// HasValues reports whether VictoriaLogs finds in the text of a stream what a filter of values says. Values
+// must not have parentheses.
+func HasValues(values, stream string) bool {
+	for _, clause := range valueClause.FindAllString(values, -1) {
+		some := false
+		for _, m := range valueText.FindAllStringSubmatch(clause, -1) {
+			text, err := strconv.Unquote(m[1])
+			some = some || err == nil && strings.Contains(stream, text)
+		}
+		if !some {
+			return false
+		}
+	}
+	return true
+}

@@ -86,7 +86,7 @@ type flight struct {
 
 // part is a request that takes part in a flight.
 type part struct {
-	filter string    // of streams
+	filter filter    // of streams
 	until  time.Time // when it gives up; 0: never
 }
 
@@ -112,11 +112,13 @@ func (k *flights) query(ctx context.Context, d *directory, r model.TimeRange, b 
 		return alone()
 	}
 	// Groups are of some streams, and their rows do not say of which.
-	common, textOf := text, func([]string) string { return text }
+	common, textOf := text, func([]filter) string { return text }
 	if b.groups == nil {
-		every := d.selecting("") // the request may give up, and let go of the directory, before the text is made
-		common = every.statistics(r, b, addsOffset)
-		textOf = func(filters []string) string { return every.selecting(anyOf(filters)).statistics(r, b, addsOffset) }
+		// The request may give up, and let go of the directory, before the text is made.
+		every := d.selecting(filter{})
+		// One that has only values, and one that has only fields, would together select all streams.
+		common = fmt.Sprint(d.filter.values != "", " ", every.statistics(r, b, addsOffset))
+		textOf = func(filters []filter) string { return every.selecting(anyOf(filters)).statistics(r, b, addsOffset) }
 	}
 	f, own := k.join(ctx, d, common, textOf, kind)
 	if f == nil {
@@ -197,22 +199,33 @@ func (d *directory) wanted(all []flightStream) (own []flightStream, ok bool) {
 }
 
 // selecting returns a directory of other streams.
-func (d *directory) selecting(streams string) *directory {
+func (d *directory) selecting(f filter) *directory {
 	apart := *d
-	apart.filter.streams = streams
+	apart.filter = f
 	return &apart
 }
 
-// anyOf returns the filter of the streams that pass one of some filters.
-func anyOf(filters []string) string {
-	var all []string
-	for _, f := range filters {
-		if f == "" {
-			return ""
-		}
-		all = append(all, strings.TrimSuffix(strings.TrimPrefix(f, "{"), "}"))
+// anyOf returns a filter of the streams that pass one of some filters. Others may pass it.
+func anyOf(filters []filter) (f filter) {
+	if len(filters) == 1 {
+		return filters[0]
 	}
-	return "{" + strings.Join(all, " or ") + "}"
+	var streams, values []string
+	for _, x := range filters {
+		if x.streams != "" {
+			streams = append(streams, strings.TrimSuffix(strings.TrimPrefix(x.streams, "{"), "}"))
+		}
+		if x.values != "" {
+			values = append(values, "("+x.values+")")
+		}
+	}
+	if len(streams) == len(filters) {
+		f.streams = "{" + strings.Join(streams, " or ") + "}"
+	}
+	if len(values) == len(filters) {
+		f.values = strings.Join(values, " or ")
+	}
+	return f
 }
 
 // owner says for whom a request is sent: no other tenant is to wait for it, or to get what it gets.
@@ -222,7 +235,7 @@ func (d *directory) owner(ctx context.Context) string {
 
 // join takes part in the next flight over some cells; nil: there is none for now. text returns what it asks
 // for the streams of some filters.
-func (k *flights) join(ctx context.Context, d *directory, common string, text func(filters []string) string, kind string) (*flight, *part) {
+func (k *flights) join(ctx context.Context, d *directory, common string, text func(filters []filter) string, kind string) (*flight, *part) {
 	owner := d.owner(ctx)
 	cells := owner + " " + common
 	k.mu.Lock()
@@ -247,7 +260,7 @@ func (k *flights) join(ctx context.Context, d *directory, common string, text fu
 	}
 	k.running[owner]++
 	k.of[cells] = f
-	own := &part{filter: d.filter.streams}
+	own := &part{filter: d.filter}
 	own.until, _ = ctx.Deadline()
 	f.parts = append(f.parts, own)
 	return f, own
@@ -301,7 +314,7 @@ func (k *flights) setApartLocked(owner, reason string) {
 }
 
 // filtersLocked returns the filters of those that take part, and when the last one gives up; 0: never.
-func (f *flight) filtersLocked() (filters []string, until time.Time) {
+func (f *flight) filtersLocked() (filters []filter, until time.Time) {
 	endless := false
 	for _, p := range f.parts {
 		if !slices.Contains(filters, p.filter) {
@@ -318,7 +331,7 @@ func (f *flight) filtersLocked() (filters []string, until time.Time) {
 }
 
 // run waits for the flight before, but not longer than wait, and sends the request.
-func (k *flights) run(ctx context.Context, f *flight, wait time.Duration, a access, kind string, text func(filters []string) string) {
+func (k *flights) run(ctx context.Context, f *flight, wait time.Duration, a access, kind string, text func(filters []filter) string) {
 	select {
 	case <-f.before:
 	case <-time.After(wait):

@@ -12,11 +12,15 @@ import (
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/read/victorialogs/words"
+	"github.com/shaledb/shale/internal/write/logs"
 )
 
 // filter is what VictoriaLogs is asked to select by. It may let lines pass that the query does not want, and
 // holds none back that it wants.
-type filter struct{ streams, lines string }
+type filter struct {
+	streams, lines string
+	values         string // of fields of streams, whatever their names are
+}
 
 // in returns the filter of the lines of a range.
 func (f *filter) in(r model.TimeRange) string {
@@ -25,6 +29,9 @@ func (f *filter) in(r model.TimeRange) string {
 		if more != "" {
 			text += " " + more
 		}
+	}
+	if f.values != "" {
+		text += " | copy _stream " + streamCopy + " | filter " + f.values + " | delete " + streamCopy
 	}
 	return text
 }
@@ -52,15 +59,20 @@ func translate(req *model.Request, derives bool) (f filter, placed []model.Place
 	place := func(part string, where model.Place, reason string) {
 		placed = append(placed, model.Placed{Source: "victorialogs", Part: part, Where: where, Reason: reason})
 	}
-	var streams []string
+	var streams, values []string
 	for i := range req.Matchers {
 		m := &req.Matchers[i]
 		text, where, reason := streamFilter(m, derives)
-		if text != "" {
+		switch value := valueFilter(m, derives); {
+		case text != "":
 			streams = append(streams, text)
+		case value != "":
+			values = append(values, value)
+			where, reason = model.Partial, reason+": streams are selected by the value there"
 		}
 		place(matcherText(m), where, reason)
 	}
+	f.values = strings.Join(values, " ")
 	if len(streams) > 0 {
 		f.streams = "{" + strings.Join(streams, ",") + "}"
 	}
@@ -124,6 +136,36 @@ func streamFilter(m *model.Matcher, derives bool) (text string, where model.Plac
 		text = name + text
 	}
 	return text, where, reason
+}
+
+// streamCopy has the text of a stream, such as {app="web"}, since _stream itself cannot be filtered by text.
+// It is not the name of a field of lines.
+const streamCopy = `"shale stream"`
+
+// valueFilter returns the filter of the streams of which a field has a value that a matcher wants, or "" for
+// none. It is for labels that any of many fields may be: a name may have any character in place of an
+// underscore, so that not all names can be listed. A stream without the fields that make a service_name has
+// no field with its value. VictoriaLogs writes values like Go, and plain ones as they are.
+func valueFilter(m *model.Matcher, derives bool) string {
+	wanted, texts := m.Set, []string(nil)
+	switch m.Op {
+	case model.MatchEqual:
+		wanted = []string{m.Value}
+	case model.MatchRegexp:
+	default:
+		return ""
+	}
+	for _, v := range wanted {
+		quoted := strconv.QuoteToASCII(v)
+		if v == "" || quoted != `"`+v+`"` || derives && m.Name == serviceName && v == logs.UnknownService {
+			return ""
+		}
+		texts = append(texts, streamCopy+":"+strconv.Quote("="+quoted))
+	}
+	if len(texts) < 2 {
+		return strings.Join(texts, "")
+	}
+	return "(" + strings.Join(texts, " or ") + ")"
 }
 
 // regexpFilter returns the operator and the value for a regular expression, or "". VictoriaLogs anchors it

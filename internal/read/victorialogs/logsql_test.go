@@ -29,7 +29,7 @@ func matcher(name string, op model.MatchOp, value, prefix string) model.Matcher 
 func TestStreamFilter(t *testing.T) {
 	for _, test := range []struct {
 		m    model.Matcher
-		want string
+		want string // of streams or values
 	}{
 		{matcher("app", model.MatchEqual, `a"b\`, ""), `{"app"="a\"b\\"}`},
 		{matcher("app", model.MatchEqual, "", ""), `{"app"=""}`},
@@ -44,12 +44,37 @@ func TestStreamFilter(t *testing.T) {
 		{matcher("app", model.MatchRegexp, `a\.b.+`, "a.b"), `{"app"=~"a\\.b.*"}`},
 		{matcher("app", model.MatchNotRegexp, ".+", ""), ""},
 		// The name may be another one there.
-		{matcher("app_name", model.MatchEqual, "x", ""), ""},
+		{matcher("app_name", model.MatchEqual, "x", ""), `"shale stream":"=\"x\""`},
+		{matcher("app_name", model.MatchEqual, `x"`, ""), ""},
+		{matcher("app_name", model.MatchEqual, "é", ""), ""},
+		{matcher("app_name", model.MatchEqual, "", ""), ""},
+		{matcher("app_name", model.MatchNotEqual, "x", ""), ""},
+		{matcher("app_name", model.MatchRegexp, "x.*", "x"), ""},
 		{matcher("app", model.MatchEqual, "\xff", ""), ""},
 	} {
 		f, placed := translate(&model.Request{Matchers: []model.Matcher{test.m}}, false)
-		if got := f.streams; got != test.want || len(placed) != 1 || (placed[0].Where == model.Local) != (got == "") {
+		if got := f.streams + f.values; got != test.want || len(placed) != 1 || (placed[0].Where == model.Local) != (got == "") {
 			t.Errorf("%s %d %q: %s, want %s", test.m.Name, test.m.Op, test.m.Value, got, test.want)
+		}
+	}
+}
+
+// TestAnyOf: the streams of each filter pass the common one.
+func TestAnyOf(t *testing.T) {
+	a, b, av := filter{streams: `{"a"="1"}`}, filter{streams: `{"b"="2"}`}, filter{streams: `{"a"="1"}`, values: `v`}
+	for _, test := range []struct {
+		all  []filter
+		want filter
+	}{
+		{[]filter{av}, av},
+		{[]filter{a, b}, filter{streams: `{"a"="1" or "b"="2"}`}},
+		{[]filter{av, b}, filter{streams: `{"a"="1" or "b"="2"}`}},
+		{[]filter{av, {values: "w"}}, filter{values: "(v) or (w)"}},
+		{[]filter{a, {}}, filter{}},
+		{[]filter{a, {values: "w"}}, filter{}},
+	} {
+		if got := anyOf(test.all); got != test.want {
+			t.Errorf("%q: %q, want %q", test.all, got, test.want)
 		}
 	}
 }

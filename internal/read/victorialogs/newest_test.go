@@ -18,12 +18,14 @@ import (
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/read/logql/logqltest"
 	"github.com/shaledb/shale/internal/read/readtest"
+	"github.com/shaledb/shale/internal/read/victorialogs"
 	"github.com/shaledb/shale/internal/read/victorialogs/victorialogstest"
 )
 
 // linesServer has lines, and answers as VictoriaLogs does what counts or selects them.
 type linesServer struct {
 	*logqltest.Dataset
+	mu    sync.Mutex
 	asked []string
 	rows  int // of all responses
 	// before, if set, is called before each request is answered.
@@ -35,10 +37,13 @@ var (
 	linesOf     = regexp.MustCompile(`\{"app"="(\w+)"\}`)
 	linesStep   = regexp.MustCompile(`_time:(\d+)ns`)
 	linesLike   = regexp.MustCompile(`_msg:~("(?:[^"\\]|\\.)*")`)
+	linesValues = regexp.MustCompile(`\| copy _stream "shale stream" \| filter (.*?) \| delete "shale stream"`)
 )
 
 func (s *linesServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	query := r.FormValue("query")
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.asked = append(s.asked, query)
 	if s.before != nil {
 		s.before(len(s.asked))
@@ -63,9 +68,17 @@ func (s *linesServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if app := linesOf.FindStringSubmatch(query); app != nil && app[1] != x.Labels[1] {
 			continue
 		}
+		var fields []string
+		for i := 0; i < len(x.Labels); i += 2 {
+			fields = append(fields, x.Labels[i]+"="+strconv.Quote(x.Labels[i+1]))
+		}
+		stream := "{" + strings.Join(fields, ",") + "}"
+		if values := linesValues.FindStringSubmatch(query); values != nil && !victorialogs.HasValues(values[1], stream) {
+			continue
+		}
 		for _, l := range x.Lines {
 			if l.Time >= from.UnixNano() && l.Time <= to.UnixNano() && has(l.Text) {
-				all = append(all, line{l, fmt.Sprintf("{%s=%q,%s=%q}", x.Labels[0], x.Labels[1], x.Labels[2], x.Labels[3])})
+				all = append(all, line{l, stream})
 			}
 		}
 	}

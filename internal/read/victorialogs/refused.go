@@ -20,7 +20,7 @@ const (
 
 // selector names what a request selects, and for whom.
 func (d *directory) selector() string {
-	return fmt.Sprintf("%v %q %s %s", d.account.Account, d.account.filter, d.filter.streams, d.filter.lines)
+	return fmt.Sprintf("%v %q %q", d.account.Account, d.account.filter, d.filter)
 }
 
 // refused reports whether VictoriaLogs has lately refused a form, at all or for this selector.

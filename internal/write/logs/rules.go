@@ -38,8 +38,10 @@ func DefaultRules() Rules {
 	}
 }
 
+// UnknownService is the service_name of a stream that has none of the labels that it may be made of.
+const UnknownService = "unknown_service"
+
 const (
-	serviceName    = "service_name"
-	unknownService = "unknown_service"
-	detectedLevel  = "detected_level"
+	serviceName   = "service_name"
+	detectedLevel = "detected_level"
 )

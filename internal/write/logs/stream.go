@@ -81,7 +81,7 @@ func (r *Rules) addServiceName(lb *model.LabelsBuilder) {
 			return
 		}
 	}
-	lb.Add([]byte(serviceName), []byte(unknownService))
+	lb.Add([]byte(serviceName), []byte(UnknownService))
 }
 
 func find(lb *model.LabelsBuilder, name string) []byte {
