@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -14,19 +15,22 @@ const (
 	// The newest lines are counted in what has had enough of them before, half as much again, or in the last
 	// newestFirst of a range, in newestBuckets buckets, and then in what has enough if lines go on like that:
 	// half as much again, and at most newestGrowth times as much.
-	// A bucket with more than newestSpare lines beyond those that are wanted is divided.
+	// A bucket with many lines beyond those that are wanted is counted again, in the same way from its end on:
+	// with more than there are wanted in all, but at least leastSpare and at most mostSpare.
 	newestFirst   = int64(time.Minute)
 	newestBuckets = 16
 	newestGrowth  = 64
-	newestSpare   = 2000
 	newestExtra   = 1.5
+	leastSpare    = 500
+	mostSpare     = 2000
 )
 
 // newest is the directory of the end of a range that has as many lines as a request wants.
 type newest struct {
 	*directory
-	from int64
-	used bool // a cursor has the directory
+	from  int64
+	spare int64 // how many more lines there may be
+	used  bool  // a cursor has the directory
 }
 
 // Newest counts lines from the end of a range on, until there are n. VictoriaLogs can also be asked for the
@@ -41,7 +45,7 @@ func (s *Source) Newest(ctx context.Context, req *model.Request, n int) (model.A
 	if req.TextFilter != nil && f.lines == "" {
 		return nil, 0, nil // most of the newest lines may not be wanted
 	}
-	x := &newest{directory: &directory{source: s, account: a, req: req, filter: f, streams: newStreamSet(s, req)}}
+	x := &newest{directory: &directory{source: s, account: a, req: req, filter: f, streams: newStreamSet(s, req)}, spare: min(max(int64(n), leastSpare), mostSpare)}
 	if err := x.find(ctx, int64(n)); err != nil {
 		x.Release()
 		if err == errGone || model.NeedsMoreMemory(err) || req.Quota.Refused(err) { // shorter slices need less
@@ -58,11 +62,20 @@ var errGone = errors.New("fewer lines than before")
 // find finds the time from which on there are n lines, or the begin of the range, and keeps the cells since
 // then.
 func (x *newest) find(ctx context.Context, n int64) error {
-	name := x.req.Tenant + " " + x.filter.streams + " " + x.filter.lines
-	left, width, found := x.req.Range, newestFirst, int64(0)
+	name, width := fmt.Sprintf("%s %q", x.req.Tenant, x.filter), newestFirst
 	if rate := x.source.rates.Get(name); rate > 0 {
 		width = int64(max(float64(leastBucket), min(newestExtra*float64(n)/rate, 1<<62)))
 	}
+	found, err := x.findIn(ctx, x.req.Range, n, width)
+	if err == nil {
+		x.source.rates.Put(name, max(float64(found), 1)/(float64(x.req.Range.Max)-float64(x.from)+1))
+	}
+	return err
+}
+
+// findIn does that in a range, of which it looks at so much of the end first. It returns how many lines the
+// cells have.
+func (x *newest) findIn(ctx context.Context, left model.TimeRange, n, width int64) (found int64, err error) {
 	for {
 		r := left
 		if x.from = r.Min; uint64(r.Max)-uint64(r.Min) > uint64(width) {
@@ -70,12 +83,8 @@ func (x *newest) find(ctx context.Context, n int64) error {
 			x.from = r.Min
 		}
 		rows, err := x.count(ctx, r, n)
-		if err != nil {
-			return err
-		}
-		if found += rows; rows >= n || r.Min == left.Min {
-			x.source.rates.Put(name, max(float64(found), 1)/(float64(x.req.Range.Max)-float64(x.from)+1))
-			return nil
+		if found += rows; err != nil || rows >= n || r.Min == left.Min {
+			return found, err
 		}
 		growth := float64(newestGrowth) // where nothing is found, a wide range is likely to have little
 		if rows > 0 {
@@ -105,9 +114,10 @@ func (x *newest) count(ctx context.Context, r model.TimeRange, n int64) (rows in
 		if rows < n {
 			continue
 		}
-		if rows-n > newestSpare && within.Max-within.Min >= int64(leastBucket) {
+		if width := within.Max - within.Min; rows-n > x.spare && width >= int64(leastBucket) {
 			x.drop(first + from)
-			rest, err := x.count(ctx, within, n-before)
+			width = max(int64(newestExtra*float64(width)*float64(n-before)/float64(rows-before)), int64(leastBucket))
+			rest, err := x.findIn(ctx, within, n-before, width)
 			if err == nil && rest < n-before { // the cells of older buckets are dropped
 				err = errGone
 			}

@@ -28,6 +28,7 @@ type linesServer struct {
 	mu    sync.Mutex
 	asked []string
 	rows  int // of all responses
+	lines int // of them
 	// before, if set, is called before each request is answered.
 	before func(asked int)
 }
@@ -113,6 +114,7 @@ func (s *linesServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		return
 	}
+	s.lines += len(all)
 	for _, l := range all {
 		row := map[string]string{"_time": stamp(l.Time), "_stream": l.stream, "_msg": l.Text}
 		for i := 0; i < len(l.Metadata); i += 2 {
@@ -345,6 +347,38 @@ func TestNewestWithLittleMemory(t *testing.T) {
 		}
 		if n := req.Quota.Charged().Bytes(); n != 0 {
 			t.Errorf("with %d bytes: %d stay charged", most, n)
+		}
+	}
+}
+
+// TestNewestSpare: there are not many more lines fetched than wanted, however many there are in a second, and
+// that takes three requests.
+func TestNewestSpare(t *testing.T) {
+	end := logqltest.Begin + int64(time.Hour)
+	for _, perMinute := range []int{100, 1000, 10_000, 100_000, 600_000} {
+		d, newest := &logqltest.Dataset{}, &logqltest.Dataset{}
+		for _, pod := range []string{"1", "2", "3"} {
+			s := logqltest.Stream{Labels: []string{"app", "web", "pod", pod}}
+			for i := range max(1000, perMinute/2) / 3 {
+				s.Lines = append(s.Lines, logqltest.Line{Time: end - int64(i)*3*int64(time.Minute)/int64(perMinute), Text: fmt.Sprint("line ", i)})
+			}
+			slices.Reverse(s.Lines)
+			d.Streams = append(d.Streams, s)
+			newest.Streams = append(newest.Streams, logqltest.Stream{Labels: s.Labels, Lines: s.Lines[max(0, len(s.Lines)-1000):]})
+		}
+		for _, limit := range []int{100, 900} {
+			server := &linesServer{Dataset: d}
+			at := httptest.NewServer(server)
+			q := logqltest.Query{Text: `{app="web"}`, Start: logqltest.Begin, End: end, Limit: limit}
+			got := logqltest.Run(context.Background(), logqltest.Over(source(t, at.URL, "7:1", 0, 0)), logqltest.Tenant, &q)
+			at.Close()
+			if diff := logqltest.Diff(logqltest.Run(context.Background(), logqltest.InMemory(newest), logqltest.Tenant, &q), got, false); diff != "" {
+				t.Errorf("%d of %d a minute: %s", limit, perMinute, diff)
+			}
+			t.Logf("%d of %d a minute: %d requests, %d lines", limit, perMinute, len(server.asked), server.lines)
+			if most := limit + max(limit, 500); server.lines > most || len(server.asked) > 3 {
+				t.Errorf("%d of %d a minute: %d lines in %d requests, want %d in 3 at most", limit, perMinute, server.lines, len(server.asked), most)
+			}
 		}
 	}
 }
