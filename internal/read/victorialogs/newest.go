@@ -140,7 +140,12 @@ func (x *newest) drop(kept int) {
 // newestOf returns the directory of a request, if that was found by Newest.
 func (s *Source) newestOf(req *model.Request) *directory {
 	x, ok := req.Ahead.(*newest)
-	if !ok || x.source != s || x.used || req.Range.Min != x.from || req.Range.Max != x.req.Range.Max {
+	if !ok || x.source != s || x.used || req.Range.Max != x.req.Range.Max {
+		return nil
+	}
+	// Retention may hide more by now: from a time on, since chunks may begin before a range, but not of some
+	// streams only.
+	if req.Range.Min < x.from || req.Horizon.MayHide(req.Range.Min) {
 		return nil
 	}
 	x.used = true

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/read"
+	"github.com/shaledb/shale/internal/read/logql"
 	"github.com/shaledb/shale/internal/read/logql/logqltest"
 	"github.com/shaledb/shale/internal/read/readtest"
 	"github.com/shaledb/shale/internal/read/victorialogs"
@@ -378,6 +380,41 @@ func TestNewestSpare(t *testing.T) {
 			t.Logf("%d of %d a minute: %d requests, %d lines", limit, perMinute, len(server.asked), server.lines)
 			if most := limit + max(limit, 500); server.lines > most || len(server.asked) > 3 {
 				t.Errorf("%d of %d a minute: %d lines in %d requests, want %d in 3 at most", limit, perMinute, server.lines, len(server.asked), most)
+			}
+		}
+	}
+}
+
+// TestNewestRetention: the time before which retention hides lines moves on while a query runs. Lines are
+// counted once nevertheless, and those that are hidden by then are left out.
+func TestNewestRetention(t *testing.T) {
+	for _, lines := range []int{30, 400} {
+		server := &linesServer{Dataset: newestData(8, lines, 1)}
+		at := httptest.NewServer(server)
+		defer at.Close()
+		asked := 0
+		for _, moves := range []time.Duration{0, time.Millisecond, time.Hour} {
+			oldest := logqltest.Begin + int64(5*time.Hour)
+			over := func(sources ...read.Source) *logql.Engine {
+				return logql.New(logql.Options{Read: read.New(read.Options{Sources: sources, Horizon: func(string, model.Signal, int64) (int64, *model.Horizon) {
+					if len(server.asked) > 0 {
+						return oldest + int64(moves), nil
+					}
+					return oldest, nil
+				}})})
+			}
+			q := logqltest.Query{Text: `{app="web"}`, Start: logqltest.Begin, End: logqltest.Begin + 24*int64(time.Hour), Limit: 1000}
+			server.asked = nil
+			got := logqltest.Run(context.Background(), over(source(t, at.URL, "7:1", 0, 0)), logqltest.Tenant, &q)
+			if asked == 0 { // retention stands still
+				asked = len(server.asked)
+			}
+			if len(server.asked) != asked {
+				t.Errorf("%d lines, %s: %d requests, want %d: %s", lines, moves, len(server.asked), asked, strings.Join(server.asked, "\n"))
+			}
+			q.Start = oldest + int64(moves)
+			if diff := logqltest.Diff(logqltest.Run(context.Background(), logqltest.InMemory(server.Dataset), logqltest.Tenant, &q), got, false); diff != "" || got.Empty() {
+				t.Errorf("%d lines, %s: %s", lines, moves, diff)
 			}
 		}
 	}
