@@ -46,7 +46,7 @@ func (p *Path) resolve(b *model.Batch, s *scratch, limits *Limits, res *Result) 
 	s.invalid, s.built, s.copied = s.invalid[:0], 0, 0
 	b.Labels.Reset() // left over if an earlier push of the batch failed
 	if n := len(b.Keys); n > cap(s.fresh) {
-		if err := reserve(b, freshBytes*n); err != nil {
+		if err := reserve(b, ResolveBytes*n); err != nil {
 			return err
 		}
 		s.fresh = model.Sized(s.fresh[:0], n)
@@ -122,8 +122,9 @@ func (p *Path) addLabels(b *model.Batch, s *scratch, limits *Limits, res *Result
 	return corrected, nil
 }
 
-// freshBytes is the memory of a series in scratch: its number, and its marks.
-const freshBytes = 4 + 1 + 1
+// ResolveBytes is the memory of a series while it is resolved, which a push reserves first: its number, and
+// its marks.
+const ResolveBytes = 4 + 1 + 1
 
 // fewLabels is how many labels a set may have, whose memory is not reserved while it is built.
 const fewLabels = 1 << 10

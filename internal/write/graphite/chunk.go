@@ -10,9 +10,10 @@ const (
 	// small enough that the chunks of a thousand connections fit in memory.
 	maxRows       = 16 << 10
 	maxLabelBytes = 1 << 20
-	// rowBytes is the memory of a row without its name, in the chunk and in the batch that is made from
-	// it.
-	rowBytes = 2 * (model.KeyBytes + 4 + 8 + 8)
+	// chunkRowBytes is the memory of a row without its name in the chunk. That in the batch that is made from it
+	// is as much. rowBytes is that of both, and of its push.
+	chunkRowBytes = model.KeyBytes + 4 + 8 + 8
+	rowBytes      = 2*chunkRowBytes + write.ResolveBytes
 )
 
 // chunk holds parsed rows and the names of their series until they are durable. It is the
@@ -31,6 +32,8 @@ type chunk struct {
 	builtLabels []byte
 	// granted is the size of the grant of a chunk that reserves its own memory; it has only one.
 	granted int64
+	// pushing is what the push of the chunk has reserved besides.
+	pushing labelReservation
 }
 
 const tagged = 1 << 31
@@ -115,7 +118,7 @@ func (c *chunk) fill(b *model.Batch) {
 }
 
 // memory returns the bytes that an empty chunk keeps allocated.
-func (c *chunk) memory() int { return cap(c.labels) + rowBytes/2*cap(c.keys) }
+func (c *chunk) memory() int { return cap(c.labels) + chunkRowBytes*cap(c.keys) }
 
 // reset empties the chunk, keeps its memory and releases its grants.
 func (c *chunk) reset() {

@@ -23,6 +23,9 @@
 // A pickle may refer back to any part of itself, so it is decoded only when it is complete, and a
 // broken one yields no points. Memory for it is reserved from the byte budget in steps (see reservation).
 //
+// Labels of new series are copied when a chunk is pushed. Memory for them is reserved then. The push does not
+// wait for it, since it holds memory for rows (see labelRoom).
+//
 // Each connection has two goroutines: one reads it and parses into the open chunk of rows, the other
 // pushes chunks one after the other. So the rows of one sender become durable in their order.
 package graphite

@@ -17,13 +17,20 @@ import (
 // HTTPPath is the path at which the handler of lines over HTTP is mounted.
 const HTTPPath = "/api/v1/write/graphite"
 
+// HTTPSink is the write path as HTTP sees it.
+type HTTPSink interface {
+	receive.Sink
+	labelSink
+}
+
 // HTTP receives lines in bodies of POST requests. Unlike the other transports it has responses and tenants.
 // It is safe for concurrent use.
 type HTTP struct {
-	sink    receive.Sink
+	sink    HTTPSink
 	rules   Rules
 	server  *receive.Server
 	chunks  pool[chunk, *chunk]
+	labels  *labelRoom
 	metrics *receive.Metrics
 }
 
@@ -31,7 +38,7 @@ const httpSupported = "expected Content-Encoding gzip, zstd, lz4 or deflate"
 
 // NewHTTP returns a handler. The rules, which may be nil, apply to all points. It registers its metrics with
 // reg, which may be nil.
-func NewHTTP(sink receive.Sink, rules Rules, reg prometheus.Registerer) *HTTP {
+func NewHTTP(sink HTTPSink, rules Rules, reg prometheus.Registerer) *HTTP {
 	r := receive.NewRegistry(reg)
 	m := &receive.Metrics{
 		Requests:  r.Requests("shale_graphite_http_requests_total", "Requests with Graphite lines over HTTP, by status code of the response.", []string{"code"}),
@@ -40,7 +47,7 @@ func NewHTTP(sink receive.Sink, rules Rules, reg prometheus.Registerer) *HTTP {
 		Seconds:   r.Seconds("shale_graphite_http_request_seconds", "Time from the headers of a request with Graphite lines to its response.", nil),
 	}
 	forms := receive.Forms{Encodings: []string{"gzip", "zstd", "lz4", "deflate"}}
-	return &HTTP{sink: sink, rules: rules, server: receive.New(sink, body.New("Graphite lines", "lines"), forms, m), metrics: m}
+	return &HTTP{sink: sink, rules: rules, labels: newLabelRoom(sink), server: receive.New(sink, body.New("Graphite lines", "lines"), forms, m), metrics: m}
 }
 
 // ServeHTTP handles one request. It responds with 204 when all lines are durable, with 400, counts and
@@ -130,7 +137,10 @@ func (h *HTTP) push(r *receive.Request, c *chunk, bad write.Rejections) (write.C
 	b := h.sink.Batch(r.Tenant, model.Metrics)
 	defer h.sink.Recycle(b)
 	c.fill(b)
-	return r.Push(b, bad)
+	c.begin(r.Context, h.labels, r.Tenant)
+	n, refused, err := r.Push(b, bad)
+	c.end(b, err)
+	return n, refused, err
 }
 
 // ignore counts the points that are left out without a word to the sender: those without a value, and those

@@ -29,6 +29,7 @@ type Listener struct {
 	frameBuffers pool[frameBuffer, *frameBuffer]
 	decoders     pool[decoder, *decoder]
 	buffers      buffers
+	labels       *labelRoom
 	// lastResort holds a token while a frame exceeds the byte budget.
 	lastResort chan struct{}
 	metrics    *metrics
@@ -61,7 +62,7 @@ func New(o Options) (*Listener, error) {
 		return nil, fmt.Errorf("%w: graphite: no address to listen on", model.ErrInvalid)
 	}
 	l := &Listener{
-		o: o, log: &sampledLog{log: o.Logger}, lastResort: make(chan struct{}, 1),
+		o: o, labels: newLabelRoom(o.Sink), log: &sampledLog{log: o.Logger}, lastResort: make(chan struct{}, 1),
 		frameBuffers: pool[frameBuffer, *frameBuffer]{most: maxPooled}, decoders: pool[decoder, *decoder]{most: maxPooled},
 	}
 	if o.Listen != "" {

@@ -15,15 +15,16 @@ import (
 // Own stores points that the process makes itself, such as aggregates. No rule applies to them. It is for
 // one caller at a time.
 type Own struct {
-	sink Sink
-	log  *slog.Logger
-	p    *parser
-	c    chunk
+	sink   Sink
+	labels *labelRoom
+	log    *slog.Logger
+	p      *parser
+	c      chunk
 }
 
 // NewOwn returns an Own.
 func NewOwn(sink Sink, log *slog.Logger) *Own {
-	o := &Own{sink: sink, log: log, p: &parser{now: sink.Now, maxLine: maxLineBytes, ruled: map[string]int{}}}
+	o := &Own{sink: sink, labels: newLabelRoom(sink), log: log, p: &parser{now: sink.Now, maxLine: maxLineBytes, ruled: map[string]int{}}}
 	o.p.keys.Seed, o.p.keys.Signal = sink.Seed(), model.Metrics
 	o.p.reportBad = func(path []byte, why string) {
 		log.Debug("unusual path of a point about Shale itself", "path", string(path), "why", why)
@@ -70,7 +71,9 @@ func (o *Own) push(ctx context.Context, tenant string) error {
 	defer o.sink.Recycle(b)
 	o.c.fill(b)
 	for wait := firstRetry; ; wait = min(2*wait, lastRetry) {
+		o.c.begin(ctx, o.labels, tenant)
 		_, err := o.sink.Push(ctx, b)
+		o.c.end(b, err)
 		var refused *write.Refused
 		if errors.As(err, &refused) && refused.NewSeries {
 			// Known series must not wait until the tenant may have more. The write path has counted these.

@@ -24,7 +24,9 @@ func (l *Listener) push(ctx context.Context, tenant string, t *transport, c *chu
 	defer l.o.Sink.Recycle(b)
 	c.fill(b)
 	for wait := firstRetry; ; wait = min(2*wait, lastRetry) {
+		c.begin(ctx, l.labels, tenant)
 		res, err := l.o.Sink.Push(ctx, b)
+		c.end(b, err)
 		l.logRejected(res)
 		t.received.Add(float64(res.Stored)) // a failed push may have stored some rows
 		if err == nil {

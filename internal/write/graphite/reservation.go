@@ -112,3 +112,92 @@ func (m *reservation) release() {
 	}
 	*m = reservation{l: m.l, tenant: m.tenant, grants: m.grants[:0]}
 }
+
+// labelRoom reserves memory for what pushes of chunks copy of the labels of new series.
+//
+// A push holds the memory of its rows, and other pushes may hold all the rest: if it waited until memory is
+// free, all of them could wait for each other. So where memory is short, one push at a time exceeds the byte
+// budget, by the labels of a chunk. Rows of known series need none of that memory, and chunks that have no
+// others do not wait.
+type labelRoom struct {
+	sink labelSink
+	// beyond has a token while a push exceeds the budget.
+	beyond chan struct{}
+}
+
+// labelSink is what a labelRoom needs of the write path.
+type labelSink interface {
+	Limits(tenant string) write.Limits
+	TryAdmit(tenant string, bytes int64) (g *write.Grant, ok bool, err error)
+}
+
+func newLabelRoom(sink labelSink) *labelRoom {
+	return &labelRoom{sink: sink, beyond: make(chan struct{}, 1)}
+}
+
+// labelReservation is the part of a labelRoom that one push has.
+type labelReservation struct {
+	ctx    context.Context // the zero value has none, and reserves nothing
+	room   *labelRoom
+	tenant string
+	// unused bytes are part of the grants for the rows, and not used yet.
+	unused int64
+	grants []*write.Grant
+	beyond bool // the push has the token
+}
+
+// begin says that a push of the chunk begins. The caller calls end after it.
+func (c *chunk) begin(ctx context.Context, room *labelRoom, tenant string) {
+	c.pushing = labelReservation{
+		ctx: ctx, room: room, tenant: tenant, unused: int64(write.ResolveBytes * c.rows()), grants: c.pushing.grants[:0],
+	}
+}
+
+// end gives back what the push has reserved. After a push that failed, the batch holds no labels anymore: the
+// next one copies them again.
+func (c *chunk) end(b *model.Batch, err error) {
+	if err != nil {
+		b.Labels = model.LabelTable{}
+	}
+	m := &c.pushing
+	for _, g := range m.grants {
+		g.Release()
+	}
+	clear(m.grants)
+	if m.beyond {
+		<-m.room.beyond
+	}
+	*m = labelReservation{grants: m.grants[:0]}
+}
+
+var _ write.Reserver = (*chunk)(nil)
+
+// Reserve reserves memory for the push that has begun. It waits for other pushes, but not for memory.
+func (c *chunk) Reserve(bytes int64) error {
+	m := &c.pushing
+	switch {
+	case m.room == nil || m.beyond:
+		return nil
+	case bytes <= m.unused:
+		m.unused -= bytes
+		return nil
+	}
+	if most := m.room.sink.Limits(m.tenant).MaxInflightBytes; most <= 0 || bytes <= most {
+		g, ok, err := m.room.sink.TryAdmit(m.tenant, bytes)
+		if err != nil {
+			return err
+		}
+		if ok {
+			m.grants = append(m.grants, g)
+			return nil
+		}
+	}
+	model.ProcessorOf(m.ctx).Leave()
+	select {
+	case m.room.beyond <- struct{}{}:
+		m.beyond = true
+		return nil
+	case <-m.ctx.Done():
+		return fmt.Errorf("%w: graphite: the push ended before there was memory for labels: %w", model.ErrTransient, m.ctx.Err())
+	}
+}
