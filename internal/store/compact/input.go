@@ -164,7 +164,7 @@ func (c *chain) cut() bool {
 // reader opens a block and compares it with its entry in the catalogue.
 func (m *merge) reader(ctx context.Context, b *catalog.Block, most int64) (*part.Reader, error) {
 	m.reading = b.ID
-	ws := &windows{m: m, object: catalog.ObjectName(b.ID), size: b.Bytes, most: most}
+	ws := &windows{m: m, block: b.ID, object: catalog.ObjectName(b.ID), size: b.Bytes, most: most}
 	r, err := part.OpenWith(ctx, ws, ws.read, b.Bytes)
 	if err == nil {
 		meta := r.Meta()

@@ -50,7 +50,8 @@ type merge struct {
 	blocks  []catalog.Block
 	uploads []func()
 
-	// reading is the block that is being read, or "". A panic is blamed on it.
+	// reading is the block that is being read, or "". A panic is blamed on it. If lines cannot be read, their
+	// block stays here, and is blamed for the error, too.
 	reading string
 }
 
@@ -107,7 +108,8 @@ func (c *Compactor) begin(ctx context.Context, j *job, deletions catalog.Deletio
 // and objects of its own. So a panic is an error, and blamed on the block that was being read, if any.
 func (m *merge) caught(work func() error) error {
 	err := model.Caught(work)
-	if m.reading != "" && model.StackOf(err) != "" {
+	var blames *inputError
+	if err != nil && m.reading != "" && !errors.As(err, &blames) {
 		return &inputError{m.reading, err}
 	}
 	return err

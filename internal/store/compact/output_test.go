@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/shaledb/shale/internal/bucket/fault"
 	"github.com/shaledb/shale/internal/model"
+	"github.com/shaledb/shale/internal/model/worldtest"
 	"github.com/shaledb/shale/internal/store/catalog"
 	"github.com/shaledb/shale/internal/store/deletion"
 	"github.com/shaledb/shale/internal/store/part"
@@ -279,6 +281,58 @@ func TestDamagedBlock(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.check(t, w.open(t))
+}
+
+// shipLogs ships four blocks of lines of one day, with small streams and one whose units are copied as they
+// are, and ends the day.
+func (w *world) shipLogs(t *testing.T) {
+	t.Helper()
+	r := rand.NewChaCha8([32]byte{})
+	random := make([]byte, 150)
+	for range 4 {
+		s := w.shipment()
+		s.signal = model.Logs
+		for k := range 1000 {
+			i, text := k%3, fmt.Appendf(nil, "took %d", k)
+			if k%2 > 0 {
+				_, _ = r.Read(random) // never fails
+				i, text = 3, fmt.Appendf(nil, "%x", random)
+			}
+			s.add("a", labelsOf(i), worldtest.LineRow(w.now+int64(k), &model.Line{Text: text}))
+		}
+		s.ship(t)
+		w.now += int64(2 * time.Hour)
+	}
+	w.now += int64(day)
+}
+
+// TestDamagedLines: a block with a damaged page of lines is left out, and the rest is merged.
+func TestDamagedLines(t *testing.T) {
+	w := newWorld(t, vfs.NewMem())
+	w.now = dayZero
+	w.shipLogs(t)
+	bad := w.c.Live()[1].ID
+	name := catalog.ObjectName(bad)
+	data, err := w.bucket.Get(ctx, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var comp *Compactor
+	for at := 100; at < len(data); at += len(data) / 100 {
+		broken := bytes.Clone(data)
+		broken[at] ^= 1
+		if err := w.bucket.Put(ctx, name, bytes.NewReader(broken), int64(len(broken))); err != nil {
+			t.Fatal(err)
+		}
+		comp = w.compactor(t, w.c, nil)
+		_, err := comp.RunOnce(ctx)
+		if _, blamed := comp.damaged[bad]; err == nil || !blamed || len(comp.damaged) != 1 {
+			t.Fatalf("byte %d of %d: %v, damaged: %v", at, len(data), err, comp.damaged)
+		}
+	}
+	if _, err = comp.RunOnce(ctx); err != nil || len(w.c.Live()) != 2 {
+		t.Errorf("%v\n%s", err, list(w.c))
+	}
 }
 
 // TestNoRoom merges nothing without room, and leaves no file when the disk fills up during a merge.

@@ -199,6 +199,29 @@ func TestPanicOfAReading(t *testing.T) {
 	}
 }
 
+// TestPanicOfLines: so is a block in which any read panics, also one of lines.
+func TestPanicOfLines(t *testing.T) {
+	for skip := 0; ; skip++ {
+		w := newFaultyWorld(t, nil)
+		w.shipLogs(t)
+		bad := w.c.Live()[1].ID
+		*w.faulty = faulty{at: "read " + catalog.ObjectName(bad), skip: skip}
+		if _, err := w.comp.RunOnce(ctx); err == nil {
+			if skip < 4 {
+				t.Errorf("a block is read %d times", skip)
+			}
+			return
+		}
+		if _, blamed := w.comp.damaged[bad]; !blamed || len(w.comp.damaged) != 1 {
+			t.Errorf("reading %d: the blocks %v are blamed", skip, w.comp.damaged)
+		}
+		if res, err := w.comp.RunOnce(ctx); err != nil || res.Merges == 0 || len(w.c.Live()) != 2 {
+			t.Errorf("reading %d: %+v, %v\n%s", skip, res, err, list(w.c))
+		}
+		w.check(t, w.open(t))
+	}
+}
+
 // TestPanicOfAStream: a panic while a series is decoded is blamed on its block, and one after that is not.
 func TestPanicOfAStream(t *testing.T) {
 	w := newFaultyWorld(t, nil)

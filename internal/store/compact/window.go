@@ -48,6 +48,7 @@ const (
 // windows reads an object through a bounded number of bytes.
 type windows struct {
 	m      *merge
+	block  string
 	object string
 	size   int64
 	// most is the greatest size of one window.
@@ -158,3 +159,8 @@ func (ws *windows) Page(ctx context.Context, a part.Addr) ([]byte, error) {
 	}
 	return payload, nil
 }
+
+var _ part.TextBlamer = (*windows)(nil)
+
+// Blame is that of [part.TextBlamer].
+func (ws *windows) Blame() { ws.m.reading = ws.block }

@@ -41,6 +41,7 @@ type (
 	TextRun      = text.Run
 	TextPiece    = text.Piece
 	BoundedText  = text.Bounded
+	TextBlamer   = text.Blamer
 	TextCursor   = text.Cursor
 	TextVerdicts = text.Verdicts
 )

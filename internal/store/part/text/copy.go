@@ -37,16 +37,36 @@ func (x *Writer) copyUnit(ctx context.Context, s *storedText) error {
 	if err := x.codeUnits(); err != nil {
 		return err
 	}
-	filter, err := s.from.filter(ctx, &e)
+	var rows, text, filter []byte
+	err := s.from.reading(func() (err error) {
+		rows, text, filter, err = x.readUnit(ctx, s)
+		return err
+	})
 	if err != nil {
 		return err
 	}
-	r := s.from.r
+	times := s.from.unit.Times
+	if times[0] < x.last {
+		return column.Invalid("text of time %d after %d", times[0], x.last)
+	}
+	to := file.Entry{Rank0: x.w.Rank(), Ranks: 1, Rows: e.Rows, Times: e.Times}
+	to.Text.Bytes = e.Text.Bytes
+	x.countTimes(times, e.Text.Bytes)
+	x.last = e.Times.Max
+	x.pages++
+	return x.group.add(x.w, to, rows, text, filter)
+}
+
+// readUnit reads the pages and the filter of a unit that is to be copied. It decodes the times.
+func (x *Writer) readUnit(ctx context.Context, s *storedText) (rows, text, filter []byte, err error) {
+	e, r, u := s.e, s.from.r, &s.from.unit
+	if filter, err = s.from.filter(ctx, &e); err != nil {
+		return nil, nil, nil, err
+	}
 	stored, err := r.Read(ctx, e.Addr.Off, int64(e.Addr.Len))
 	if err != nil {
-		return err
+		return nil, nil, nil, err
 	}
-	u := &s.from.unit
 	s.from.held = file.Addr{}
 	payload, err := lines.DecodePage(stored)
 	if err == nil {
@@ -55,31 +75,22 @@ func (x *Writer) copyUnit(ctx context.Context, s *storedText) error {
 	if err == nil {
 		err = u.checkEntry(&e)
 	}
+	if err == nil {
+		rows, err = x.sealed(&x.rows, stored, len(payload))
+	}
 	if err != nil {
-		return file.AtPage(e.Addr, err)
+		return nil, nil, nil, file.AtPage(e.Addr, err)
 	}
-	if u.Times[0] < x.last {
-		return column.Invalid("text of time %d after %d", u.Times[0], x.last)
+	if e.Text.Lines.Len == 0 {
+		return rows, nil, filter, nil
 	}
-	to := file.Entry{Rank0: x.w.Rank(), Ranks: 1, Rows: e.Rows, Times: e.Times}
-	to.Text.Bytes = e.Text.Bytes
-	rows, err := x.sealed(&x.rows, stored, len(payload))
-	if err != nil {
-		return file.AtPage(e.Addr, err)
+	if text, err = r.Read(ctx, e.Text.Lines.Off, int64(e.Text.Lines.Len)); err != nil {
+		return nil, nil, nil, err
 	}
-	var text []byte
-	if e.Text.Lines.Len > 0 {
-		if text, err = r.Read(ctx, e.Text.Lines.Off, int64(e.Text.Lines.Len)); err != nil {
-			return err
-		}
-		if text, err = x.sealed(&x.lines, text, int(e.Text.Bytes)); err != nil {
-			return file.AtPage(e.Text.Lines, err)
-		}
+	if text, err = x.sealed(&x.lines, text, int(e.Text.Bytes)); err != nil {
+		return nil, nil, nil, file.AtPage(e.Text.Lines, err)
 	}
-	x.countTimes(u.Times, e.Text.Bytes)
-	x.last = e.Times.Max
-	x.pages++
-	return x.group.add(x.w, to, rows, text, filter)
+	return rows, text, filter, nil
 }
 
 // sealed returns a page in the stored form of the part, in which only its compression may differ. It verifies

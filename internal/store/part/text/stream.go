@@ -85,8 +85,32 @@ func (s *Stream) decodeUnit(ctx context.Context, e *file.Entry) error {
 	return nil
 }
 
+// Blamer is an optional interface of [file.Pages]. While a series is merged, its lines are read from all
+// inputs in turn, so the caller cannot tell which input an error or a panic is about.
+type Blamer interface {
+	// Blame is called if the lines of a unit cannot be read: the merge is about to fail or to panic.
+	Blame()
+}
+
+// reading runs what reads lines of the file, and blames its pages if that fails or panics.
+func (s *Stream) reading(read func() error) (err error) {
+	done := false
+	defer func() {
+		if b, ok := s.r.Pages().(Blamer); ok && (!done || err != nil) {
+			b.Blame()
+		}
+	}()
+	err = read()
+	done = true
+	return err
+}
+
 // rows makes dst a view of those rows of the i-th series of a unit that lie within clip.
 func (s *Stream) rows(ctx context.Context, e *file.Entry, i int, clip model.TimeRange, dst *model.TextRows) error {
+	return s.reading(func() error { return s.readRows(ctx, e, i, clip, dst) })
+}
+
+func (s *Stream) readRows(ctx context.Context, e *file.Entry, i int, clip model.TimeRange, dst *model.TextRows) error {
 	if err := s.decodeUnit(ctx, e); err != nil {
 		return err
 	}
