@@ -32,38 +32,36 @@ func (w *writer) attribute(m *logs.Metadata, prefix, key []byte, v value, depth 
 		m.Add(key, nil) // counts the attribute
 		return nil
 	}
-	begin := len(w.arena)
-	switch size := len(prefix) + 1 + len(key); {
-	case v.kind == mapValue && !w.hasMember(v, depth):
-		// Nothing gets its name. Nothing else bounds how many such maps there are, and a name may be long.
-		return w.members(m, nil, v, depth)
-	case size > logs.MostBytes && v.kind != mapValue:
+	if v.kind == mapValue {
+		return w.members(m, prefix, key, v, depth)
+	}
+	if size := len(prefix) + 1 + len(key); size > logs.MostBytes {
 		m.AddLong(size)
 		return nil
-	case size > logs.MostBytes:
-		// The names of all members are too long as well, so they need not be written.
-		return w.members(m, longName, v, depth)
-	case len(prefix) > 0:
-		if err := w.roomForName(size); err != nil {
-			return err
-		}
-		w.arena = append(append(append(w.arena, prefix...), '_'), key...)
-		key = w.arena[begin:len(w.arena):len(w.arena)]
 	}
-	if v.kind != mapValue {
-		text, err := w.text(v)
-		if err != nil {
-			return err
-		}
-		m.Add(key, text)
-		return nil
-	}
-	name, err := m.Sanitize(key)
+	name, err := w.name(prefix, key)
 	if err != nil {
-		m.Add(key, nil) // records the error
-		return nil
+		return err
 	}
-	return w.members(m, name, v, depth)
+	text, err := w.text(v)
+	if err != nil {
+		return err
+	}
+	m.Add(name, text)
+	return nil
+}
+
+// name returns a key with its prefix, if it has one.
+func (w *writer) name(prefix, key []byte) ([]byte, error) {
+	if len(prefix) == 0 {
+		return key, nil
+	}
+	if err := w.roomForName(len(prefix) + 1 + len(key)); err != nil {
+		return nil, err
+	}
+	begin := len(w.arena)
+	w.arena = append(append(append(w.arena, prefix...), '_'), key...)
+	return w.arena[begin:len(w.arena):len(w.arena)], nil
 }
 
 // hasMember reports whether a map has a member that is not a map, or one that is not well formed.
@@ -84,15 +82,48 @@ var errMember = errors.New("a member")
 // longName stands for any prefix that is too long.
 var longName = make([]byte, logs.MostBytes)
 
-// members adds the members of a map.
-func (w *writer) members(m *logs.Metadata, prefix []byte, v value, depth int) error {
-	return each(w.d, v.begin, v.end, func(begin, stop int) error {
-		key, item, err := keyValue(w.d, begin, stop)
+// members adds the members of a map. The map gets its name when a member needs it: nothing else bounds how
+// many maps without members there are, and a name may be long.
+func (w *writer) members(m *logs.Metadata, prefix, key []byte, v value, depth int) error {
+	var name []byte
+	named := false
+	err := each(w.d, v.begin, v.end, func(begin, stop int) error {
+		k, item, err := keyValue(w.d, begin, stop)
 		if err != nil {
 			return err
 		}
-		return w.attribute(m, prefix, key, item, depth+1)
+		if !named && (item.kind != mapValue || w.hasMember(item, depth+1)) {
+			if name, err = w.mapName(m, prefix, key); err != nil {
+				return err
+			}
+			named = true
+		}
+		return w.attribute(m, name, k, item, depth+1)
 	})
+	if errors.Is(err, errName) {
+		return nil
+	}
+	return err
+}
+
+// errName ends a map whose name cannot be sanitized.
+var errName = errors.New("a name")
+
+// mapName returns the prefix for the members of a map. If its name cannot be sanitized, it records that.
+func (w *writer) mapName(m *logs.Metadata, prefix, key []byte) ([]byte, error) {
+	if len(prefix)+1+len(key) > logs.MostBytes {
+		return longName, nil // the names of all members are too long as well, so they need not be written
+	}
+	key, err := w.name(prefix, key)
+	if err != nil {
+		return nil, err
+	}
+	name, err := m.Sanitize(key)
+	if err != nil {
+		m.Add(key, nil) // records the error
+		return nil, errName
+	}
+	return name, nil
 }
 
 // resource adds the attributes of the Resource message in [p, end) that are labels, or those that are

@@ -202,3 +202,34 @@ func TestLogAnswers(t *testing.T) {
 		}
 	}
 }
+
+// TestMapsAsAttributes: members of maps get the names above them, whether or not maps without members come
+// first.
+func TestMapsAsAttributes(t *testing.T) {
+	none := keyed("none", members(keyed("also", members())))
+	long := strings.Repeat("k", logs.MostBytes)
+	for _, c := range []struct {
+		attribute []byte
+		want      string
+	}{
+		{keyed("a", members(none, keyed("b", text("x")), none, keyed("c.d", members(none, keyed("e", text("y")))))), `a_b="x", a_c_d_e="y", `},
+		{keyed("a", members(none)), ``},
+		{keyed("", members(none, keyed("b", text("x")))), `structured metadata with an invalid name ''`},
+		{keyed("", members(none)), ``},
+		{keyed(long, members(none, keyed("b", text("x")))), `structured metadata too large: '131074' bytes`},
+		{keyed(long, members(none)), ``},
+		{keyed(long, members(keyed("a", members(none, keyed("b", text("x")))))), `structured metadata too large: '131074' bytes`},
+	} {
+		s := &logstest.Store{}
+		h := newHandler(s, write.Limits{MaxFuture: time.Hour}).Logs()
+		w := post(h, message(1, message(2, message(2, message(6, c.attribute)))), "Content-Type", "application/x-protobuf")
+		want := []string{`{service_name="unknown_service"} 0 "" {` + c.want + `detected_level="unknown"}`}
+		if strings.HasPrefix(c.want, "structured") {
+			if got := s.Take(); len(got) > 0 || !strings.Contains(w.Body.String(), c.want) {
+				t.Errorf("%.60q: %v %q", c.attribute, got, w.Body)
+			}
+		} else if diff := cmp.Diff(want, s.Take()); diff != "" {
+			t.Errorf("%.60q: %s %q", c.attribute, diff, w.Body)
+		}
+	}
+}
