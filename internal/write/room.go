@@ -134,6 +134,10 @@ func (r *Room) Rows(f model.Family, n int, other int64) error {
 	return nil
 }
 
+// CrossesStep reports whether blobs cross a multiple of 64 KiB as they grow from before bytes to after. Then
+// a receiver reserves what it uses, as it does after each 256 rows.
+func CrossesStep(before, after int) bool { return before>>16 != after>>16 }
+
 // firstBlobs is the first room for blobs.
 const firstBlobs = 16 << 10
 

@@ -140,24 +140,27 @@ func (e *Entries) Add(t int64, line []byte) error {
 		return nil
 	}
 	rows := &e.batch.Text
-	if err := e.roomFor(line); err != nil {
-		return err
-	}
 	begin := len(rows.Bytes)
+	most := binary.MaxVarintLen32 + len(line) + e.Meta.mostBytes(max(len(e.stream.level.value), len("critical")))
+	if len(rows.Times) == cap(rows.Times) || begin+most > cap(rows.Bytes) {
+		if err := e.roomFor(most); err != nil {
+			return err
+		}
+	}
 	rows.Bytes = binary.AppendUvarint(rows.Bytes, uint64(len(line)))
 	rows.Bytes = append(rows.Bytes, line...)
 	rows.Bytes = e.AppendMetadata(rows.Bytes, line)
 	rows.EndBlob(t, model.KindText, begin, 0)
-	if len(rows.Times)&0xff == 0 || len(rows.Bytes)-begin > 64<<10 {
+	if len(rows.Times)&0xff == 0 || write.CrossesStep(begin, len(rows.Bytes)) {
 		return e.reserveRows()
 	}
 	return nil
 }
 
-// roomFor makes room for a line and its metadata. The lines of a request rarely take more than its body.
-func (e *Entries) roomFor(line []byte) error {
+// roomFor makes room for a line that takes so many bytes with its metadata, but never for more than
+// maxTextBytes. The lines of a request rarely take more than its body.
+func (e *Entries) roomFor(bytes int) error {
 	rows := &e.batch.Text
-	bytes := binary.MaxVarintLen32 + len(line) + e.Meta.mostBytes(max(len(e.stream.level.value), len("critical")))
 	if len(rows.Bytes)+bytes > maxTextBytes {
 		return &write.Refused{
 			Status: http.StatusRequestEntityTooLarge, Limit: "limits.decoded-bytes",
@@ -167,7 +170,7 @@ func (e *Entries) roomFor(line []byte) error {
 	if err := e.room.MoreRows(model.Text, 1, e.other()); err != nil {
 		return err
 	}
-	return e.room.Blob(model.Text, bytes, max(e.body, 2*len(rows.Bytes)), e.other())
+	return e.room.Blob(model.Text, bytes, min(max(e.body, 2*len(rows.Bytes)), maxTextBytes), e.other())
 }
 
 // LeaveOut counts a rejected line. It calls why for the first few only.

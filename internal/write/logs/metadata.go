@@ -16,6 +16,8 @@ type Metadata struct {
 	pairs []pair
 	// bytes and entries count what was sent, before names and values were sanitized.
 	bytes, entries int
+	// size is the sum of the lengths of all names and values in pairs, or more.
+	size int
 	// sorted means that the names are in ascending order.
 	sorted bool
 	// bad is the first name that cannot be sanitized, and badErr is the error.
@@ -33,7 +35,7 @@ type pair struct{ name, value, label []byte }
 // Reset removes all entries.
 func (m *Metadata) Reset() {
 	m.pairs, m.arena, m.base = m.pairs[:0], m.arena[:0], nil
-	m.bytes, m.entries, m.sorted, m.bad, m.badErr = 0, 0, true, nil, nil
+	m.bytes, m.entries, m.size, m.sorted, m.bad, m.badErr = 0, 0, 0, true, nil, nil
 }
 
 // ResetTo removes all entries except those of base. Seal must have been called on base, and base must
@@ -127,6 +129,7 @@ func (m *Metadata) add(name, value []byte) {
 		m.sorted = false
 	}
 	m.pairs = append(m.pairs, pair{name: name, value: value})
+	m.size += len(name) + len(value)
 }
 
 // replacement is the character that other software writes for invalid UTF-8.
@@ -215,19 +218,15 @@ func (m *Metadata) level() (value []byte) {
 	return value
 }
 
-// mostBytes returns the most bytes that appendTo appends, with a level of at most level bytes or a value of
-// the metadata as level.
+// mostBytes returns at least the bytes that appendTo appends, with a level of at most level bytes or a value
+// of the metadata as level.
 func (m *Metadata) mostBytes(level int) int {
 	const lengths = 3 + 3*binary.MaxVarintLen32
-	n := lengths + len(detectedLevel)
-	for all := m; all != nil; all = all.base {
-		for i := range all.pairs {
-			p := &all.pairs[i]
-			n += lengths + len(p.name) + len(p.value)
-			level = max(level, len(p.value))
-		}
+	pairs, size := 1+len(m.pairs), m.size
+	if m.base != nil {
+		pairs, size = pairs+len(m.base.pairs), size+m.base.size
 	}
-	return n + level
+	return pairs*lengths + len(detectedLevel) + size + max(level, size)
 }
 
 // empty reports whether there are no entries.
@@ -323,5 +322,5 @@ func (m *Metadata) Each(f func(name, value []byte)) {
 func (m *Metadata) CopyFrom(o *Metadata) {
 	m.Reset()
 	m.pairs = append(m.pairs, o.pairs...)
-	m.bytes, m.entries, m.sorted, m.bad, m.badErr = o.bytes, o.entries, o.sorted, o.bad, o.badErr
+	m.bytes, m.entries, m.size, m.sorted, m.bad, m.badErr = o.bytes, o.entries, o.size, o.sorted, o.bad, o.badErr
 }
