@@ -75,7 +75,9 @@ func (c *Columns) endSeries(n, room int) {
 	if len(c.Times) == 0 {
 		return
 	}
-	c.Ends = Sized(c.Ends, room)
+	if cap(c.Ends) < room {
+		c.Ends = Sized(c.Ends, room)
+	}
 	for len(c.Ends) < n {
 		c.Ends = append(c.Ends, 0)
 	}

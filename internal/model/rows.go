@@ -83,7 +83,9 @@ func (r *Rows) AppendBlob(t int64, k Kind, blob []byte, start int64) {
 func (r *Rows) EndBlob(t int64, k Kind, begin int, start int64) {
 	r.padKinds()
 	r.Append(t, blobRef(begin, len(r.Bytes)-begin), start)
-	r.Kinds = Sized(r.Kinds, cap(r.Times))
+	if cap(r.Kinds) < cap(r.Times) {
+		r.Kinds = Sized(r.Kinds, cap(r.Times))
+	}
 	r.Kinds = append(r.Kinds[:len(r.Times)-1], k)
 }
 

@@ -41,7 +41,10 @@ func (w *walker) addHistogram(p, end int) error {
 	begin := len(rows.Bytes)
 	rows.Bytes = model.AppendHistogram(rows.Bytes, &h.out)
 	rows.EndBlob(t, model.KindHistogram, begin, start)
-	return w.reserveRows()
+	if rows.Len()&0xff == 0 || write.CrossesStep(begin, len(rows.Bytes)) {
+		return w.reserveRows()
+	}
+	return nil
 }
 
 // build makes the stored form of the parsed histogram, or returns an error if it is not valid. Like

@@ -62,16 +62,26 @@ func labelMessage(d []byte, p, end int) (name, value []byte, minimal bool, err e
 	return name, value, size == least && at[1] < at[2], nil
 }
 
+// leastLabel is the size of a label without a name or a value. Where a series of so many bytes cannot have
+// more than fewLabels, its labels are not counted.
+const (
+	leastLabel = 2
+	fewLabels  = 1 << 10
+)
+
 // rebuild writes the labels of the TimeSeries message in [p, end) to the arena in canonical form and
 // passes them to the key builder. If a name occurs twice, the labels keep their order, and the write
 // path rejects them when it builds them. It reserves memory first.
 func (w *walker) rebuild(s *seriesWalk, p, end int) (span, error) {
-	n := 0
-	each(w.decoded, p, end, func(number int32, _, _ int) {
-		if number == 1 {
-			n++
-		}
-	})
+	n := (end - p) / leastLabel
+	if n > fewLabels {
+		n = 0
+		each(w.decoded, p, end, func(number int32, _, _ int) {
+			if number == 1 {
+				n++
+			}
+		})
+	}
 	if err := w.roomForLabels(n, model.LabelBuildBytes); err != nil {
 		return span{}, err
 	}

@@ -92,13 +92,18 @@ func each(d []byte, p, end int, f func(number int32, begin, stop int)) {
 
 // roomForBlob makes room for a blob of a family, and for its row.
 func (w *walker) roomForBlob(f model.Family, bytes int) error {
-	if c := w.batch.Columns(f); len(c.Bytes)+bytes > bodies.MaxDecoded {
-		return tooLarge("stored histograms or exemplars", int64(len(c.Bytes)+bytes), "limits.decoded-bytes", bodies.MaxDecoded)
+	c := w.batch.Columns(f)
+	n := len(c.Bytes) + bytes
+	if n > bodies.MaxDecoded {
+		return tooLarge("stored histograms or exemplars", int64(n), "limits.decoded-bytes", bodies.MaxDecoded)
 	}
-	if c := w.batch.Columns(f); len(c.Times) == cap(c.Times) {
+	if len(c.Times) == cap(c.Times) {
 		if err := w.grow(); err != nil {
 			return err
 		}
+	}
+	if n <= cap(c.Bytes) {
+		return nil
 	}
 	return w.room.Blob(f, bytes, bodies.MaxDecoded, w.other())
 }

@@ -201,7 +201,10 @@ func (w *walker) closeSeries(labels span, k model.Key) error {
 			return err
 		}
 	}
-	w.spans = append(model.Sized(w.spans, cap(w.batch.Keys)), labels)
+	if cap(w.spans) < cap(w.batch.Keys) {
+		w.spans = model.Sized(w.spans, cap(w.batch.Keys))
+	}
+	w.spans = append(w.spans, labels)
 	w.batch.EndSeries(k)
 	if len(w.batch.Keys)&0xff == 0 {
 		return w.reserveRows()
