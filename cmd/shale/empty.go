@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dustin/go-humanize/english"
 	prommodel "github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 
@@ -77,7 +78,7 @@ func (e *emptiness) explainLines(ctx context.Context, expr string) {
 	switch {
 	case err != nil:
 	case there.Lines > 0 && len(q.Stages) > 0:
-		e.say("the selector %s has %d lines there; what follows the selector leaves none of them", selectorText(selector), there.Lines)
+		e.say("the selector %s has %d %s there; what follows the selector leaves none", selectorText(selector), there.Lines, english.PluralWord(int(there.Lines), "line", ""))
 	case there.Lines == 0:
 		e.explainSelector(ctx, selector)
 	}

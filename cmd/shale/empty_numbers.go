@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dustin/go-humanize/english"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/timestamp"
 	"github.com/prometheus/prometheus/promql/parser"
@@ -164,7 +165,7 @@ func (e *emptiness) explainCounts(ctx context.Context, expr string) {
 	case len(ranges) > 1:
 		e.say("each selector of the query has lines there; what the query does with them leaves no number")
 	default:
-		e.say("the selector %s has %d lines there; what the query does with them leaves no number", selectorText(logMatchers(ranges[0].Query.Matchers)), lines)
+		e.say("the selector %s has %d %s there; what the query does with that leaves no number", selectorText(logMatchers(ranges[0].Query.Matchers)), lines, english.PluralWord(int(lines), "line", ""))
 	}
 }
 

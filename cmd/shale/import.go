@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/dustin/go-humanize"
+	"github.com/dustin/go-humanize/english"
 
 	"github.com/shaledb/shale/internal/client"
 	"github.com/shaledb/shale/internal/config"
@@ -160,7 +161,7 @@ func (c *importTSDBCmd) Run(ctx context.Context, p *process) error {
 	case report.Verification != nil && report.Verification.Failed():
 		return errImportDiffers
 	case report.Imported == 0:
-		return fmt.Errorf("%s: none of the %d blocks was imported", c.Source, len(blocks))
+		return fmt.Errorf("%s: it has %s, and none was imported", c.Source, english.Plural(len(blocks), "block", ""))
 	}
 	return nil
 }
@@ -250,7 +251,8 @@ func (c *importTSDBCmd) printBlocks(p *process, blocks []tsdbimport.Block) error
 	if err := terminal.Table(p.stdout, rows); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(p.stdout, "%d of %d blocks would be imported: %s samples\n", imported, len(blocks), humanize.Comma(int64(samples)))
+	_, err := fmt.Fprintf(p.stdout, "%d of %s would be imported: %s %s\n", imported, english.Plural(len(blocks), "block", ""),
+		humanize.Comma(int64(samples)), english.PluralWord(int(samples), "sample", ""))
 	return err
 }
 
@@ -276,18 +278,19 @@ func (c *importTSDBCmd) printReport(p *process, r *tsdbimport.Report) error {
 	if r.Before > 0 {
 		fmt.Fprintf(&text, ", %d of them in an earlier run", r.Before)
 	}
-	fmt.Fprintf(&text, "\nsamples           %s floats and %s histograms in %.1f s, %s samples/s while sending\n",
-		humanize.Comma(r.Floats), humanize.Comma(r.Histograms), r.Seconds, humanize.Comma(int64(r.Rate)))
-	fmt.Fprintf(&text, "requests          %s of %s in all, %d retries\n", humanize.Comma(r.Requests), humanBytes(r.Bytes), r.Retries)
+	fmt.Fprintf(&text, "\nsamples           %s %s and %s %s in %.1f s, %s samples/s while sending\n",
+		humanize.Comma(r.Floats), english.PluralWord(int(r.Floats), "float", ""),
+		humanize.Comma(r.Histograms), english.PluralWord(int(r.Histograms), "histogram", ""), r.Seconds, humanize.Comma(int64(r.Rate)))
+	fmt.Fprintf(&text, "requests          %s of %s in all, %s\n", humanize.Comma(r.Requests), humanBytes(r.Bytes), english.Plural(int(r.Retries), "retry", ""))
 	for i := range r.LeftOut {
 		fmt.Fprintf(&text, "left out          %s: %s\n", r.LeftOut[i].Folder, r.LeftOut[i].LeftOut)
 	}
 	if v := r.Verification; v != nil {
-		fmt.Fprintf(&text, "verified          %s samples are the same", humanize.Comma(v.Same))
+		fmt.Fprintf(&text, "verified          %s %s equal", humanize.Comma(v.Same), english.PluralWord(int(v.Same), "sample", ""))
 		for _, n := range []struct {
 			count int64
 			what  string
-		}{{v.Missing, "are missing"}, {v.Different, "are different"}, {v.Replaced, "are stale markers that the server has a value for"}, {v.More, "more are in the server"}} {
+		}{{v.Missing, "missing"}, {v.Different, "different"}, {v.Replaced, "stale, with a value in the server"}, {v.More, "more in the server"}} {
 			if n.count > 0 {
 				fmt.Fprintf(&text, ", %s %s", humanize.Comma(n.count), n.what)
 			}

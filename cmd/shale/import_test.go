@@ -364,7 +364,7 @@ func TestImportRefuses(t *testing.T) {
 		"an empty folder": {dir: func(t *testing.T) string { return t.TempDir() }, want: "no block is there"},
 		"no meta.json": {dir: func(t *testing.T) string {
 			return block(t, func(b string) error { return os.Remove(b + "/meta.json") })
-		}, want: "none of the 1 blocks was imported"},
+		}, want: "it has 1 block, and none was imported"},
 		"meta.json of 0": {dir: func(t *testing.T) string {
 			return block(t, func(b string) error { return os.Truncate(b+"/meta.json", 0) })
 		}, want: "meta.json: corrupt"},
@@ -393,7 +393,7 @@ func TestImportRefuses(t *testing.T) {
 		"another server": {dir: func(t *testing.T) string { return block(t, func(string) error { return nil }) },
 			args: []string{"--address", notFound(t)}, want: "HTTP 404"},
 		"a start after the end": {dir: func(t *testing.T) string { return block(t, func(string) error { return nil }) },
-			args: []string{"--start", "2030-01-01"}, want: "none of the 1 blocks was imported"},
+			args: []string{"--start", "2030-01-01"}, want: "it has 1 block, and none was imported"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out, errs bytes.Buffer

@@ -9,6 +9,8 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/dustin/go-humanize/english"
+
 	"github.com/shaledb/shale/internal/config"
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/store/part"
@@ -131,9 +133,10 @@ func printMeta(w io.Writer, r *part.Reader) error {
 	fmt.Fprintf(t, "tenants\t%d\n", len(m.Tenants))
 	for i := range m.Tenants {
 		e := &m.Tenants[i]
-		rows := fmt.Sprintf("%d samples, %d exemplars", e.Samples, e.Exemplars)
+		rows := fmt.Sprintf("%d %s, %d %s", e.Samples, english.PluralWord(int(e.Samples), "sample", ""),
+			e.Exemplars, english.PluralWord(int(e.Exemplars), "exemplar", ""))
 		if m.Signal == model.Logs {
-			rows = fmt.Sprintf("%d lines of %d bytes", e.Text, e.TextBytes)
+			rows = fmt.Sprintf("%d %s of %d bytes", e.Text, english.PluralWord(int(e.Text), "line", ""), e.TextBytes)
 		}
 		fmt.Fprintf(t, "  %s\t%d series from rank %d, %s, %s\n", e.Name, e.Series, e.Rank0, rows, times(e.Range))
 	}
@@ -143,9 +146,9 @@ func printMeta(w io.Writer, r *part.Reader) error {
 // contents counts the series of a part and its samples or lines.
 func contents(m *part.Meta) string {
 	if m.Signal == model.Logs {
-		return fmt.Sprintf("%d series, %d lines of %d bytes", m.Series, m.Text, m.TextBytes)
+		return fmt.Sprintf("%d series, %d %s of %d bytes", m.Series, m.Text, english.PluralWord(int(m.Text), "line", ""), m.TextBytes)
 	}
-	return fmt.Sprintf("%d series, %d samples", m.Series, m.Samples)
+	return fmt.Sprintf("%d series, %d %s", m.Series, m.Samples, english.PluralWord(int(m.Samples), "sample", ""))
 }
 
 func stamp(ns int64) string { return time.Unix(0, ns).UTC().Format("2006-01-02T15:04:05.000Z") }

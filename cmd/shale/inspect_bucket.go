@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/dustin/go-humanize/english"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 
@@ -89,7 +90,7 @@ func (i *inspectCatalogueCmd) Run(ctx context.Context, p *process) error {
 			return err
 		}
 		if done > 0 {
-			fmt.Fprintf(p.stdout, "\nafter %d repairs:\n\n", done)
+			fmt.Fprintf(p.stdout, "\nafter %s:\n\n", english.Plural(done, "repair", ""))
 			if found, err = compact.Inspect(ctx, p.stdout, b, o); err != nil {
 				return err
 			}
@@ -97,10 +98,11 @@ func (i *inspectCatalogueCmd) Run(ctx context.Context, p *process) error {
 		}
 	}
 	if withheld > 0 {
-		return fmt.Errorf("%d things are wrong in %s; %d more repairs are possible, but a server may remember the lost commit records: name its data folder with --data-dir, or add --no-data-dir if that is lost, too", wrong, l, withheld)
+		return fmt.Errorf("%s wrong in %s; %s withheld, since a server may remember the lost commit records: name its data folder with --data-dir, or add --no-data-dir if that is lost, too",
+			english.Plural(wrong, "thing", ""), l, english.Plural(withheld, "repair", ""))
 	}
 	if wrong > 0 {
-		return fmt.Errorf("%d things are wrong in %s", wrong, l)
+		return fmt.Errorf("%s wrong in %s", english.Plural(wrong, "thing", ""), l)
 	}
 	return nil
 }
@@ -231,7 +233,7 @@ func (r *bucketReport) print(p *process) error {
 		fmt.Fprintf(w, "%s\t%s, %s\n", s.Step, result, time.Duration(s.Seconds*float64(time.Second)).Round(time.Millisecond))
 	}
 	for _, f := range r.Folders {
-		fmt.Fprintf(w, "%s\t%d objects, %s\n", f.Folder, f.Objects, config.Size(f.Bytes))
+		fmt.Fprintf(w, "%s\t%s, %s\n", f.Folder, english.Plural(int(f.Objects), "object", ""), config.Size(f.Bytes))
 	}
 	if len(r.Steps) == 0 && len(r.Folders) == 0 {
 		fmt.Fprintln(w, "objects\tnone")

@@ -12,6 +12,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/dustin/go-humanize/english"
 
 	bucketfs "github.com/shaledb/shale/internal/bucket/fs"
 	"github.com/shaledb/shale/internal/config"
@@ -114,7 +115,7 @@ func (i *inspectFolderCmd) Run(ctx context.Context, p *process) error {
 	}
 	if n := len(damaged); n > 0 {
 		const most = 10
-		return fmt.Errorf("%d files or folders are damaged or cannot be read:\n  %s\n%s", n, strings.Join(damaged[:min(n, most)], "\n  "), i.remedy())
+		return fmt.Errorf("%s damaged or unreadable:\n  %s\n%s", english.Plural(n, "file or folder", "files or folders"), strings.Join(damaged[:min(n, most)], "\n  "), i.remedy())
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/dustin/go-humanize/english"
 
 	"github.com/shaledb/shale/internal/app"
 	"github.com/shaledb/shale/internal/repair"
@@ -44,7 +45,7 @@ func (i *inspectFolderCmd) repairFolder(ctx context.Context, p *process) error {
 		return err
 	}
 	if steps, err = app.PlanRepair(ctx, vfs.Default, dir); err == nil && len(steps) > 0 {
-		err = fmt.Errorf("%d files are still damaged, the first is %s: %s", len(steps), steps[0].Object, steps[0].Why)
+		err = fmt.Errorf("%s still damaged, first %s: %s", english.Plural(len(steps), "file", ""), steps[0].Object, steps[0].Why)
 	}
 	return err
 }

@@ -100,9 +100,9 @@ func TestInspectPart(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"part", name}, "1 series from rank 0, 1 samples, 0 exemplars, 2026-01-01T00:00:00.000Z to"},
+		{[]string{"part", name}, "1 series from rank 0, 1 sample, 0 exemplars, 2026-01-01T00:00:00.000Z to"},
 		{[]string{"part", name}, "3 to 9 of n1,"},
-		{[]string{"block", name, "--check"}, "in order (1 series, 1 samples)"},
+		{[]string{"block", name, "--check"}, "in order (1 series, 1 sample)"},
 	} {
 		if code, out, errs := shale(t, nil, append([]string{"inspect"}, c.args...)...); code != exitOK || !strings.Contains(out, c.want) {
 			t.Errorf("%v: exit %d, %s, %s; want %q", c.args, code, out, errs, c.want)
@@ -208,17 +208,17 @@ func TestInspectFolder(t *testing.T) {
 		}
 	}
 	writePart(t, filepath.Join(dir, "bucket", "blocks", "b2"), seed+1)
-	damaged("a block of another bucket", 4, "2 files or folders are damaged", filepath.Join("bucket", "blocks", "b2"))
+	damaged("a block of another bucket", 4, "2 files or folders damaged", filepath.Join("bucket", "blocks", "b2"))
 	if err := os.Remove(filepath.Join(dir, "bucket", "blocks", "b2")); err != nil {
 		t.Fatal(err)
 	}
-	damaged("a damaged block", 4, "1 files or folders are damaged", filepath.Join("bucket", "blocks", "b1"))
+	damaged("a damaged block", 4, "1 file or folder damaged", filepath.Join("bucket", "blocks", "b1"))
 	for _, name := range []string{"bucket/seed", "journal/00000000000000000001.journal"} {
 		if err := os.Remove(filepath.Join(dir, name)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	damaged("no seed and no journal", 2, "3 files or folders are damaged", filepath.Join(dir, "bucket")+"\n", filepath.Join(dir, "journal"))
+	damaged("no seed and no journal", 2, "3 files or folders damaged", filepath.Join(dir, "bucket")+"\n", filepath.Join(dir, "journal"))
 }
 
 // TestInspectForeign: where there is nothing of Shale's, nothing is in order.
@@ -229,7 +229,7 @@ func TestInspectForeign(t *testing.T) {
 	}
 	for args, want := range map[string]string{
 		"journal": "no segment of a journal", "journal --check": "no segment of a journal",
-		"folder --check": "is not a data folder of Shale: it has neither a folder head nor a folder journal", "catalogue": "1 things are wrong", "catalogue --check": "1 things are wrong",
+		"folder --check": "is not a data folder of Shale: it has neither a folder head nor a folder journal", "catalogue": "1 thing wrong", "catalogue --check": "1 thing wrong",
 	} {
 		what, flags, _ := strings.Cut(args, " ")
 		code, out, errs := shale(t, nil, append([]string{"inspect", what, dir}, strings.Fields(flags)...)...)
@@ -257,7 +257,7 @@ func TestInspectCatalogue(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, out, errs = shale(t, nil, "inspect", "catalogue", dir, "--check")
-	if code != exitFailed || !strings.Contains(out, "has no object") || !strings.Contains(errs, "1 things are wrong") {
+	if code != exitFailed || !strings.Contains(out, "has no object") || !strings.Contains(errs, "1 thing wrong") {
 		t.Errorf("with a missing block: exit %d\n%s%s", code, out, errs)
 	}
 }

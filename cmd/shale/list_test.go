@@ -79,7 +79,7 @@ func TestCardinality(t *testing.T) {
 		{"", "METRIC       SERIES   SHARE\ntemperature       3  75.0 %\ndoor_open         1  25.0 %\n", "4 series; 2 of 2 metrics"},
 		{"--json --limit 1", `{"series":4,"distinct":2,"undercount":0,"distinctError":0,"list":[{"name":"temperature","series":3}]}` + "\n", ""},
 		{"labels", "LABEL     VALUES  SERIES  BYTES\nroom           4       4     29\n__name__       2       4     42\nfloor          1       3      3\n", "4 series; 3 of 3 labels"},
-		{"values --label room --match door_open", "VALUE           SERIES    SHARE\nkitchen\\x1b[2J       1  100.0 %\n", "1 series; 1 of 1 values"},
+		{"values --label room --match door_open", "VALUE           SERIES    SHARE\nkitchen\\x1b[2J       1  100.0 %\n", "1 series; 1 of 1 value"},
 		{"values --logs --limit 1", "VALUE     SERIES    SHARE\nenv=prod       4  100.0 %\n", "4 series; 1 of 7 values"},
 		{"--day " + today + " --against 2020-01-01", "METRIC       NOW  BEFORE  CHANGE\ntemperature    3       0      +3\ndoor_open      1       0      +1\n", "4 series, 0 before; 2 of 2 metrics"},
 		{"--tenant x", "", "0 series; 0 of 0 metrics"},
@@ -92,8 +92,8 @@ func TestCardinality(t *testing.T) {
 			t.Errorf("shale cardinality %s: exit %d\n%s%s\nwant\n%s", c.args, code, out, errs, c.out)
 		}
 	}
-	if code, out, errs := shale(t, nil, "cardinality", "active", "--url", url); code != exitOK || !strings.Contains(out, "8 series are active\n4 were created in the last ") ||
-		!strings.Contains(out, "4 were created on "+today) || !strings.Contains(out, "  temperature       3  75.0 %\n") {
+	if code, out, errs := shale(t, nil, "cardinality", "active", "--url", url); code != exitOK || !strings.Contains(out, "8 active series\n4 created in the last ") ||
+		!strings.Contains(out, "4 created on "+today) || !strings.Contains(out, "  temperature       3  75.0 %\n") {
 		t.Errorf("exit %d\n%s%s", code, out, errs)
 	}
 	for args, want := range map[string]string{

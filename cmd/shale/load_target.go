@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/dustin/go-humanize/english"
+
 	"github.com/shaledb/shale/internal/config"
 	"github.com/shaledb/shale/internal/load/progress"
 	"github.com/shaledb/shale/internal/load/tally"
@@ -106,11 +108,11 @@ func (c *loadTargetCmd) Run(ctx context.Context, p *process) error {
 	}
 	meter := progress.Meter{Name: "target", Total: c.Duration.Std().Milliseconds()}
 	meter.Detail = func() string {
-		return fmt.Sprintf("%d scrapes, %d samples", t.Tally.Requests.Load(), t.Tally.Sent.Load())
+		return english.Plural(int(t.Tally.Requests.Load()), "scrape", "") + ", " + english.Plural(int(t.Tally.Sent.Load()), "sample", "")
 	}
 	meter.Read = func() int64 { return time.Since(begin).Milliseconds() }
 	if !c.Quiet {
-		fmt.Fprintf(p.stderr, "%d targets of %d series at http://%s/targets/<n>/metrics, listed at /sd\n", c.Targets, c.Metrics*c.Series, l.Addr())
+		fmt.Fprintf(p.stderr, "%s of %d series at http://%s/targets/<n>/metrics, listed at /sd\n", english.Plural(int(c.Targets), "target", ""), c.Metrics*c.Series, l.Addr())
 	}
 	var report *target.Report
 	outcome.progress(p).During(meter, func() { report, err = t.Serve(ctx, l) })

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dustin/go-humanize/english"
+
 	"github.com/shaledb/shale/internal/client"
 	"github.com/shaledb/shale/internal/config"
 	"github.com/shaledb/shale/internal/read/logql/syntax"
@@ -221,6 +223,7 @@ func printBill(p *process, b *client.Bill) error {
 	if !b.Assumed.Measured {
 		how = "assumed: no query has read from the bucket yet"
 	}
-	p.note("seconds follow from %.3g s for a request (%s), %d at a time, shared by %d running queries", b.Assumed.RequestSeconds, how, b.Assumed.Parallel, b.Assumed.Queries)
+	p.note("seconds follow from %.3g s for a request (%s), %d at a time, shared by %s", b.Assumed.RequestSeconds, how, b.Assumed.Parallel,
+		english.Plural(int(b.Assumed.Queries), "running query", "running queries"))
 	return nil
 }

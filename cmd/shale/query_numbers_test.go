@@ -94,7 +94,7 @@ func TestQueryPlot(t *testing.T) {
 				t.Errorf("no %q:\n%s", want, out)
 			}
 		}
-		for _, want := range []string{"12 of 14 series are drawn, those with the highest averages", "14 values are NaN or infinite", "1 of 15 series have native histograms"} {
+		for _, want := range []string{"12 of 14 series are drawn, those with the highest averages", "the plot has gaps for NaN and infinite values (14)", "1 of 15 series left out: a plot cannot show native histograms"} {
 			if !strings.Contains(errs, "shale: note: "+want) {
 				t.Errorf("no %q:\n%s", want, errs)
 			}
@@ -156,7 +156,7 @@ func TestEmptyCounts(t *testing.T) {
 		t.Error(errs)
 	}
 	volume = 12
-	if errs := query(`rate({app="web"} |= "x" [5m])`); !strings.Contains(errs, `the selector {app="web"} has 12 lines there; what the query does with them leaves no number`) {
+	if errs := query(`rate({app="web"} |= "x" [5m])`); !strings.Contains(errs, `the selector {app="web"} has 12 lines there; what the query does with that leaves no number`) {
 		t.Error(errs)
 	}
 	if errs := query(`rate({app="web"}[5m]) / rate({app="web"} |= "x" [5m])`); !strings.Contains(errs, "each selector of the query has lines there") {

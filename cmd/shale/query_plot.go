@@ -83,10 +83,10 @@ func drawable(p *process, series []resultSeries) (drawn []drawnSeries, err error
 		drawn = append(drawn, d)
 	}
 	if histograms > 0 {
-		p.note("%d of %d series have native histograms, which a plot cannot show; use histogram_quantile or -o table", histograms, len(series))
+		p.note("%d of %d series left out: a plot cannot show native histograms; use histogram_quantile or -o table", histograms, len(series))
 	}
 	if gaps > 0 {
-		p.note("%d values are NaN or infinite: they are gaps in the plot", gaps)
+		p.note("the plot has gaps for NaN and infinite values (%d)", gaps)
 	}
 	if all := len(drawn); all > plot.MaxSeries {
 		slices.SortStableFunc(drawn, func(a, b drawnSeries) int { return cmp.Compare(b.mean, a.mean) })

@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"strings"
 
+	"github.com/dustin/go-humanize/english"
+
 	"github.com/shaledb/shale/internal/app"
 	"github.com/shaledb/shale/internal/config"
 )
@@ -138,6 +140,6 @@ func (t *checkTenantsCmd) Run(p *process) error {
 	if err != nil {
 		return usageError{err}
 	}
-	_, err = fmt.Fprintf(p.stdout, "%s is valid: %d tenants have limits of their own\n", t.File, read.Len())
+	_, err = fmt.Fprintf(p.stdout, "%s is valid: %s with limits of their own\n", t.File, english.Plural(read.Len(), "tenant", ""))
 	return err
 }

@@ -49,7 +49,7 @@ func TestTail(t *testing.T) {
 	if code := <-done; code != exitOK || out.String() != "one\ntwo\nthree\n" {
 		t.Errorf("code %d: %q, %s", code, out.String(), errs.String())
 	}
-	if !strings.Contains(errs.String(), "reconnecting") || !strings.Contains(errs.String(), "1 lines were dropped") ||
+	if !strings.Contains(errs.String(), "reconnecting") || !strings.Contains(errs.String(), "the server dropped 1 line because") ||
 		!strings.Contains(errs.String(), "could not be replayed: ") || !strings.Contains(errs.String(), "none of that") {
 		t.Errorf("%s", errs.String())
 	}
@@ -179,7 +179,7 @@ func TestTailGapLimit(t *testing.T) {
 
 // TestTailDropped: a frame that names as many lines as it can may stand for more.
 func TestTailDropped(t *testing.T) {
-	for n, want := range map[int]string{1: "note: 1 lines were", 999: "note: 999 lines were", 1000: "note: at least 1000 lines were"} {
+	for n, want := range map[int]string{1: "note: the server dropped 1 line because", 999: "dropped 999 lines because", 1000: "dropped at least 1000 lines because"} {
 		f := newFakeLoki(t)
 		f.live = func(_ int, send func(string)) {
 			dropped := strings.Repeat(`{"timestamp":"1","labels":{}},`, n)

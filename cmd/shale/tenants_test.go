@@ -19,6 +19,6 @@ func TestTenantsCheck(t *testing.T) {
 			t.Errorf("%q: exit code %d, want %d:\n%s", text, got, code, all)
 		}
 	}
-	check("tenants: {a: {limits.labels: 10}, b: {query.max-series: 5}}", exitOK, file+" is valid: 2 tenants have limits of their own")
+	check("tenants: {a: {limits.labels: 10}, b: {query.max-series: 5}}", exitOK, file+" is valid: 2 tenants with limits of their own")
 	check("tenants:\n  a:\n    limits.labels: ten\n", exitUsage, file+`:3:20: tenants.a.limits.labels: "ten" is not a whole number`)
 }

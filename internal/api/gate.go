@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/dustin/go-humanize/english"
+
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/turns"
 )
@@ -51,17 +53,18 @@ func (g *Gate) EnterWithin(ctx context.Context, most int) error {
 	case errors.As(err, &full):
 		g.metrics.Refused.Inc()
 		return &Error{Status: http.StatusTooManyRequests, Err: fmt.Errorf(
-			"tenant %s has %d queries that run or wait, and may have %d (query.tenant-concurrent); send fewer at a time", tenant, full.Has, full.May)}
+			"tenant %s has %s running or waiting, and may have %d (query.tenant-concurrent); send fewer at a time",
+			tenant, english.Plural(full.Has, "query", ""), full.May)}
 	case errors.As(err, &queue):
-		return g.refuse("%w: %d queries are running and %d wait (query.max-concurrent); try again later",
-			model.ErrTransient, g.slots.Running(), queue.Waiting)
+		return g.refuse("%w: %s running and %d waiting (query.max-concurrent); try again later",
+			model.ErrTransient, english.Plural(g.slots.Running(), "query", ""), queue.Waiting)
 	}
 	t := time.NewTimer(g.maxWait)
 	defer t.Stop()
 	err = g.await(ctx, w, t.C)
 	if errors.Is(err, errNoTurn) {
-		return g.refuse("%w: %d queries are running and none ended within %s (query.max-concurrent); try again later",
-			model.ErrTransient, g.slots.Running(), g.maxWait)
+		return g.refuse("%w: %s running, and none ended within %s (query.max-concurrent); try again later",
+			model.ErrTransient, english.Plural(g.slots.Running(), "query", ""), g.maxWait)
 	}
 	return err
 }

@@ -31,7 +31,7 @@ func (c *call) awaitMemory(ended error) error {
 	defer waiters.remove()
 	if !waiters.add() {
 		c.o.Waits.observe(waitRefused, 0)
-		return c.noMemory("%d queries wait for memory already (query.max-concurrent)", waiters.most)
+		return c.noMemory("no more than %d may wait for memory (query.max-concurrent)", waiters.most)
 	}
 	defer c.o.Waits.begin()()
 	ctx, cancel := context.WithTimeout(c.client, most-c.waited)

@@ -22,7 +22,7 @@ func TestQueriesOfATenantAreBounded(t *testing.T) {
 		t.Helper()
 		var e *Error
 		if err := g.EnterWithin(of("a"), 3); !errors.As(err, &e) || e.Status != http.StatusTooManyRequests || !e.retryable() ||
-			!strings.Contains(e.Error(), "tenant a has 3 queries that run or wait, and may have 3 (query.tenant-concurrent)") {
+			!strings.Contains(e.Error(), "tenant a has 3 queries running or waiting, and may have 3 (query.tenant-concurrent)") {
 			t.Errorf("%s: %v", when, err)
 		}
 	}

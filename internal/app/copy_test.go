@@ -274,7 +274,7 @@ func TestCopyRefuses(t *testing.T) {
 				return lost.o.Bucket.Delete(context.Background(), name)
 			}))
 			must(t, lost.Close())
-			return lost.o.Bucket, c.target, "things are wrong"
+			return lost.o.Bucket, c.target, "wrong; look there"
 		},
 	} {
 		t.Run(what, func(t *testing.T) {

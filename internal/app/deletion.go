@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/dustin/go-humanize/english"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/prometheus/model/labels"
 
@@ -81,7 +82,7 @@ func (e *Engine) roomToDelete(tenant string) error {
 	if most == 0 || open < most {
 		return nil
 	}
-	return &model.LimitError{Limit: "limits.deletions", Text: fmt.Sprintf("tenant %q has %d deletions that are not carried out yet, and the limit is %d; wait for compaction, or raise limits.deletions", tenant, open, most)}
+	return &model.LimitError{Limit: "limits.deletions", Text: fmt.Sprintf("tenant %q has %d %s not carried out yet, and the limit is %d; wait for compaction, or raise limits.deletions", tenant, open, english.PluralWord(open, "deletion", ""), most)}
 }
 
 // foreignDeletion is how long the deletions of journals that are not this folder's are kept.

@@ -175,7 +175,7 @@ func limitCases() map[string]limitCase {
 				return again(5, func() (int, string) { return c.points(50, "%s") })
 			}, 429, "tenant T may send 10 bytes/s of requests", refused + "{limit}"},
 		"limits.tenant-requests": {"send more write requests at one time, such as slow ones", "limits.tenant-requests: 1", "limits.tenant-requests: 100",
-			(*limitClient).slowly, 429, "tenant T has 1 write requests in progress, the most that it may have", refused + "{limit}"},
+			(*limitClient).slowly, 429, "tenant T has 1 write request in progress, the most that it may have", refused + "{limit}"},
 		"limits.tenant-series": {"create more series", "limits.tenant-series: 5", "limits.tenant-series: 1000000",
 			func(c *limitClient) (int, string) {
 				return again(3, func() (int, string) { return c.points(10, "%s") })

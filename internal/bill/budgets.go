@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/dustin/go-humanize/english"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/shaledb/shale/internal/model"
@@ -117,7 +118,7 @@ func (a *Account) Spend(bytes int64) error {
 	defer b.mu.Unlock()
 	if over := a.over(model.Reads{Requests: 1, Bytes: bytes}); over != nil {
 		a.count(over)
-		return refusef("the query has made %d requests to the bucket and read %d bytes of it, and needs more; %s", a.spent.Requests, a.spent.Bytes, over.text())
+		return refusef("the query has made %d %s to the bucket and read %d bytes of it, and needs more; %s", a.spent.Requests, english.PluralWord(int(a.spent.Requests), "request", ""), a.spent.Bytes, over.text())
 	}
 	a.spent = a.spent.Add(model.Reads{Requests: 1, Bytes: bytes})
 	for _, t := range a.tenants {
@@ -182,7 +183,7 @@ func (e *excess) text() string {
 	if e.left < 0 {
 		return fmt.Sprintf("%s is %d: shorten its range or narrow its selectors", e.setting, e.limit)
 	}
-	return fmt.Sprintf("%s is %d per hour, of which %d are left now: shorten its range, narrow its selectors, or try again later", e.setting, e.limit, int64(e.left))
+	return fmt.Sprintf("%s is %d per hour, with %d left now: shorten its range, narrow its selectors, or try again later", e.setting, e.limit, int64(e.left))
 }
 
 // over returns the first budget that has no room for more, or nil. The caller holds both locks.

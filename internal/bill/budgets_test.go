@@ -47,7 +47,7 @@ func TestBudgetOfAQuery(t *testing.T) {
 func TestHourlyBudgets(t *testing.T) {
 	c := &clock{time.Unix(1e9, 0)}
 	b := New(Options{Limits: Limits{TenantRequests: 60, AllRequests: 90}, Now: c.time})
-	if n, err := spend(t, b.Open([]string{"a"}), 100, 1); n != 60 || err == nil || !strings.Contains(err.Error(), "query.tenant-bucket-requests is 60 per hour, of which 0 are left") {
+	if n, err := spend(t, b.Open([]string{"a"}), 100, 1); n != 60 || err == nil || !strings.Contains(err.Error(), "query.tenant-bucket-requests is 60 per hour, with 0 left") {
 		t.Errorf("%d requests, %v", n, err)
 	}
 	if n, err := spend(t, b.Open([]string{"b"}), 100, 1); n != 30 || err == nil || !strings.Contains(err.Error(), "query.all-bucket-requests is 90 per hour") {
@@ -127,7 +127,7 @@ func TestBudgetOfATenant(t *testing.T) {
 	if b.Open([]string{"b"}).Limited() || !b.Open([]string{"b", "a"}).Limited() {
 		t.Error("the tenant with a budget is not the one that is limited")
 	}
-	if n, err := spend(t, b.Open([]string{"a"}), 100, 1); n != 5 || err == nil || !strings.Contains(err.Error(), "query.tenant-bucket-requests is 5 per hour, of which 0 are left") {
+	if n, err := spend(t, b.Open([]string{"a"}), 100, 1); n != 5 || err == nil || !strings.Contains(err.Error(), "query.tenant-bucket-requests is 5 per hour, with 0 left") {
 		t.Errorf("%d requests, %v", n, err)
 	}
 	if n, err := spend(t, b.Open([]string{"b"}), 100, 1); n != 100 || err != nil {

@@ -6,6 +6,8 @@ import (
 	"math"
 	"time"
 
+	"github.com/dustin/go-humanize/english"
+
 	"github.com/shaledb/shale/internal/model"
 )
 
@@ -88,7 +90,7 @@ func (g *gap) fill(ctx context.Context, t *Tail) error {
 func (g *gap) filled(t *Tail) {
 	t.shown.expect()
 	if !g.failed {
-		t.Note("reconnected to %s: replayed %d missed lines with times from %s to %s", t.Server.URL, g.lines, stamp(g.from), stamp(g.to))
+		t.Note("reconnected to %s: replayed %d missed %s with times from %s to %s", t.Server.URL, g.lines, english.PluralWord(int(g.lines), "line", ""), stamp(g.from), stamp(g.to))
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
+	"github.com/dustin/go-humanize/english"
 	"github.com/valyala/fastjson"
 )
 
@@ -163,9 +164,9 @@ func (t *Tail) frame(parser *fastjson.Parser, frame []byte) error {
 	// A query could replay dropped lines as it does after a reconnect. It is not made: lines are dropped when
 	// the server or this process is busy, and replays would add to that load.
 	if n := len(v.GetArray("dropped_entries")); n >= maxNamed {
-		t.Note("at least %d lines were dropped because the server's queue for this tail was full", n)
+		t.Note("the server dropped at least %d lines because its queue for this tail was full", n)
 	} else if n > 0 {
-		t.Note("%d lines were dropped because the server's queue for this tail was full", n)
+		t.Note("the server dropped %s because its queue for this tail was full", english.Plural(n, "line", ""))
 	}
 	return nil
 }

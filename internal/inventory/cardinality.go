@@ -7,6 +7,9 @@ import (
 	"io"
 	"net/url"
 	"strconv"
+	"strings"
+
+	"github.com/dustin/go-humanize/english"
 
 	"github.com/shaledb/shale/internal/client"
 	"github.com/shaledb/shale/internal/terminal"
@@ -126,7 +129,7 @@ func (c *Cardinality) printCounts(out io.Writer, n *client.Counts) error {
 	if n.Before != nil {
 		before = ", " + text(*n.Before) + " before"
 	}
-	last := fmt.Sprintf("%d series%s; %d of %d %s\n", n.Series, before, len(n.List), n.Distinct, c.List)
+	last := fmt.Sprintf("%d series%s; %d of %d %s\n", n.Series, before, len(n.List), n.Distinct, english.PluralWord(int(n.Distinct), strings.TrimSuffix(c.List, "s"), ""))
 	if n.Undercount > 0 {
 		last += fmt.Sprintf("the number of series of a row may be too low by %d\n", n.Undercount)
 	}
@@ -138,14 +141,14 @@ func (c *Cardinality) printCounts(out io.Writer, n *client.Counts) error {
 }
 
 func (c *Cardinality) printActive(out io.Writer, a *client.Active) error {
-	_, err := fmt.Fprintf(out, "%d series are active\n%d were created in the last %.0f s\n", a.Active, a.New.Series, a.New.Seconds)
+	_, err := fmt.Fprintf(out, "%d active series\n%d created in the last %.0f s\n", a.Active, a.New.Series, a.New.Seconds)
 	if err == nil {
 		err = printCreations(out, &a.New)
 	}
 	for i := range a.Days {
 		d := &a.Days[i]
 		if err == nil {
-			_, err = fmt.Fprintf(out, "\n%d were created on %s\n", d.Series, d.Day)
+			_, err = fmt.Fprintf(out, "\n%d created on %s\n", d.Series, d.Day)
 		}
 		if err == nil {
 			err = printCreations(out, d)

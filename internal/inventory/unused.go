@@ -5,6 +5,8 @@ import (
 	"io"
 	"strings"
 
+	"github.com/dustin/go-humanize/english"
+
 	"github.com/shaledb/shale/internal/client"
 	"github.com/shaledb/shale/internal/plot"
 	"github.com/shaledb/shale/internal/terminal"
@@ -47,7 +49,8 @@ func printUnused(out io.Writer, u *client.Unused) error {
 		}
 	}
 	var last strings.Builder
-	fmt.Fprintf(&last, "\nunused: %d metrics, %d labels; queries of %d of %d days are known, since %s\n", u.Metrics, u.Labels, u.Days, unusedDays, u.Since)
+	fmt.Fprintf(&last, "\nunused: %s, %s; queries known of %d of %d days, since %s\n",
+		english.Plural(int(u.Metrics), "metric", ""), english.Plural(int(u.Labels), "label", ""), u.Days, unusedDays, u.Since)
 	if u.Relabel != "" {
 		last.WriteString("\nfor remote_write in prometheus.yml:\n\nwrite_relabel_configs:\n" + u.Relabel)
 	}

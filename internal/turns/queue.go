@@ -122,14 +122,14 @@ func (q *Queue) Running() int {
 type TenantFullError struct{ Has, May int }
 
 func (e *TenantFullError) Error() string {
-	return fmt.Sprintf("%d requests run or wait, and %d may", e.Has, e.May)
+	return fmt.Sprintf("requests that run or wait: %d, of at most %d", e.Has, e.May)
 }
 
 // FullError refuses a request for which the queue has no room. Waiting requests are those of all tenants, and
 // Own those of its tenant.
 type FullError struct{ Waiting, Own int }
 
-func (e *FullError) Error() string { return fmt.Sprintf("%d requests wait", e.Waiting) }
+func (e *FullError) Error() string { return fmt.Sprintf("the queue is full: %d waiting", e.Waiting) }
 
 // Enter takes a turn for a tenant, and returns nil, or a place in the queue. Its error is a TenantFullError
 // if the tenant has most requests that run or wait, of which 0 means no limit, or a FullError. A request that

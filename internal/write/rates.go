@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/dustin/go-humanize/english"
+
 	"github.com/shaledb/shale/internal/model"
 )
 
@@ -111,7 +113,8 @@ func (p *Path) begin(tenant string) (*account, error) {
 	t.drainLocked(now, l)
 	if l.TenantRequests > 0 && t.requests >= l.TenantRequests {
 		return nil, p.overRate(tenant, Counts{}, LimitTenantRequests, "", 2*time.Second, fmt.Sprintf(
-			"tenant %s has %d write requests in progress, the most that it may have; send fewer at a time", tenant, t.requests))
+			"tenant %s has %s in progress, the most that it may have; send fewer at a time",
+			tenant, english.Plural(int(t.requests), "write request", "")))
 	}
 	if wait := t.waitLocked(ratedRequestBytes, l); wait > 0 {
 		return nil, p.overRate(tenant, Counts{}, LimitTenantRequestBytes, "", wait, fmt.Sprintf(

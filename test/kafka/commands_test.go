@@ -176,7 +176,7 @@ func testCommands(t *testing.T, broker *Broker) {
 	if err := producer(t, open(broker.Addr), double).Append(t.Context(), sample); err != nil {
 		t.Fatal(err)
 	}
-	run(2, "has 1 records: say --from start", "adopt", "--kafka.topic", "double")
+	run(2, "has 1 record: say --from start", "adopt", "--kafka.topic", "double")
 	if r := run(0, "", "adopt", "--kafka.topic", "double", "--from", "end", "--dry-run"); r.Epoch != 2 {
 		t.Errorf("adopt --dry-run: %+v", r)
 	}

@@ -165,11 +165,11 @@ func testOverwritten(t *testing.T, broker *Broker) {
 	lost := fmt.Sprintf("0:%d-%d", kept, shipped-1)
 	accept(1, "needs journal-version 3", lost, "--journal-version", "2", "--dry-run")
 	recorded := records(t, c.bucket)
-	accept(0, "would be given up", lost, "--dry-run")
+	accept(0, "would give up", lost, "--dry-run")
 	if now := records(t, c.bucket); !slices.Equal(now, recorded) {
 		t.Errorf("--dry-run left the records %q in the bucket, before it %q", now, recorded)
 	}
-	accept(0, "are given up", lost)
+	accept(0, "gave up", lost)
 	ingester.waitFor("the way on", func(status int, _ string) bool { return status == http.StatusOK })
 	gateway.stop()
 	ingester.stop()

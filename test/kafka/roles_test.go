@@ -336,13 +336,13 @@ func testAcceptLoss(t *testing.T, broker *Broker) {
 	accept(1, "what is given up begins there", fmt.Sprintf("0:%d-%d", shipped+1, end-1))
 	accept(1, fmt.Sprintf("give up exactly these, use 0:%d-%d", shipped, end-1), fmt.Sprintf("0:%d-%d", shipped, shipped))
 	accept(1, "there is no record", fmt.Sprintf("0:%d-%d", shipped, end))
-	accept(2, "has 1 partitions", fmt.Sprintf("1:%d-%d", shipped, end-1))
+	accept(2, "has 1 partition,", fmt.Sprintf("1:%d-%d", shipped, end-1))
 	recorded := records(t, c.bucket)
-	accept(0, "would be given up", fmt.Sprintf("0:%d-%d", shipped, end-1), "--dry-run")
+	accept(0, "would give up", fmt.Sprintf("0:%d-%d", shipped, end-1), "--dry-run")
 	if now := records(t, c.bucket); !slices.Equal(now, recorded) {
 		t.Errorf("--dry-run left the records %q in the bucket, before it %q", now, recorded)
 	}
-	accept(0, "are given up", fmt.Sprintf("0:%d-%d", shipped, end-1))
+	accept(0, "gave up", fmt.Sprintf("0:%d-%d", shipped, end-1))
 	ingester.waitFor("the way on", func(status int, _ string) bool { return status == http.StatusOK })
 
 	pushRound(gateway, at(2), 2, series)
@@ -357,7 +357,7 @@ func testAcceptLoss(t *testing.T, broker *Broker) {
 	_, body = ingester.get("/ready")
 	t.Log(body)
 	accept(1, "given up one at a time", fmt.Sprintf("0:%d-%d", poison, poison+1))
-	accept(0, "are given up", fmt.Sprintf("0:%d", poison))
+	accept(0, "gave up", fmt.Sprintf("0:%d", poison))
 	ingester.waitFor("the way on", func(status int, _ string) bool { return status == http.StatusOK })
 	lost := []string{fmt.Sprintf("partition 0 of epoch 1, offsets %d to %d were given up", shipped, end-1), fmt.Sprintf("partition 0 of epoch 1, offsets %[1]d to %[1]d were given up", poison)}
 	query := c.process(t, "query", "--ingesters", ingester.addr)

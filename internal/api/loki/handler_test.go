@@ -117,7 +117,7 @@ func TestTurns(t *testing.T) {
 		})
 		synctest.Wait()
 		r := w.Get(current + "labels")
-		if want := "too many outstanding requests: temporarily unavailable: 1 queries are running and none ended within 1s (query.max-concurrent); try again later"; r.Code != http.StatusTooManyRequests || r.Body.String() != want || r.Header().Get("Retry-After") == "" {
+		if want := "too many outstanding requests: temporarily unavailable: 1 query running, and none ended within 1s (query.max-concurrent); try again later"; r.Code != http.StatusTooManyRequests || r.Body.String() != want || r.Header().Get("Retry-After") == "" {
 			t.Error(apitest.Show(r))
 		}
 		// What needs no store needs no turn.

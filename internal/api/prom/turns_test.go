@@ -155,7 +155,7 @@ func TestGateBoundsWaiters(t *testing.T) {
 	})
 	for range 32 {
 		refused.Go(func() {
-			expect(t, ask("a"), 503, "unavailable", "2 queries are running and 32 wait (query.max-concurrent)")
+			expect(t, ask("a"), 503, "unavailable", "2 queries running and 32 waiting (query.max-concurrent)")
 		})
 	}
 	refused.Wait()

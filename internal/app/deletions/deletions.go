@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dustin/go-humanize/english"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
@@ -157,7 +158,7 @@ func (d *Deletions) room(tenant string) error {
 	if open < d.o.Most {
 		return nil
 	}
-	return &model.LimitError{Limit: "limits.deletions", Text: fmt.Sprintf("tenant %q has %d deletions that are not carried out yet, and the limit is %d; wait for compaction, or raise limits.deletions", tenant, open, d.o.Most)}
+	return &model.LimitError{Limit: "limits.deletions", Text: fmt.Sprintf("tenant %q has %d %s not carried out yet, and the limit is %d; wait for compaction, or raise limits.deletions", tenant, open, english.PluralWord(open, "deletion", ""), d.o.Most)}
 }
 
 // Processed reports whether no row that a deletion hides is left.

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/dustin/go-humanize/english"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
@@ -70,7 +71,7 @@ func (b *Bucket) run(ctx context.Context, op string, again func() bool, do func(
 		}
 		if stop != nil {
 			b.retries.WithLabelValues(op, "deadline").Inc()
-			return fmt.Errorf("%w (after %d tries: %w)", err, try, stop)
+			return fmt.Errorf("%w (after %s: %w)", err, english.Plural(try, "try", ""), stop)
 		}
 		b.retries.WithLabelValues(op, "repeated").Inc()
 	}

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/dustin/go-humanize/english"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -346,8 +347,8 @@ func (p *Producer) send(ctx context.Context, parts []part, room int64) error {
 	select {
 	case <-o.done:
 	case <-ctx.Done():
-		return p.health.cause(fmt.Errorf("kafka: topic %s, partition %d and %d others of the batch: %w: not acknowledged: %w",
-			p.o.Topic, parts[0].partition, len(parts)-1, model.ErrTransient, ctx.Err()), begun)
+		return p.health.cause(fmt.Errorf("kafka: topic %s, partition %d and %s of the batch: %w: not acknowledged: %w",
+			p.o.Topic, parts[0].partition, english.Plural(len(parts)-1, "other", ""), model.ErrTransient, ctx.Err()), begun)
 	}
 	if o.failed > 1 || o.failed > 0 && len(parts) > 1 {
 		return fmt.Errorf("%w (%d of %d parts of the batch failed)", o.err, o.failed, len(parts))

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/dustin/go-humanize/english"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -103,7 +104,7 @@ func (t *Topic) is(id string, partitions int32) error {
 	case t.ID != id:
 		return &TopicError{t.Name, fmt.Sprintf("its id is %s, and %s is recorded: it was made again, or belongs to another installation; run shale kafka adopt", t.ID, id)}
 	case t.Partitions < partitions:
-		return &TopicError{t.Name, fmt.Sprintf("it has %d partitions, and %d are recorded", t.Partitions, partitions)}
+		return &TopicError{t.Name, fmt.Sprintf("it has %s, and the recorded number is %d", english.Plural(int(t.Partitions), "partition", ""), partitions)}
 	}
 	return nil
 }
@@ -186,7 +187,7 @@ func settled(ctx context.Context, cl *kgo.Client, p Plan) (*Topic, error) {
 			return t, nil
 		}
 		if err == nil {
-			err = fmt.Errorf("%d of %d partitions are known, of which %v have no leader", t.Partitions, p.Partitions, t.Leaderless)
+			err = fmt.Errorf("%d of %s known, without a leader: %v", t.Partitions, english.Plural(int(p.Partitions), "partition", ""), t.Leaderless)
 		}
 		select {
 		case <-ctx.Done():

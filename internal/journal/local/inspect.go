@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/dustin/go-humanize/english"
 
 	"github.com/shaledb/shale/internal/model"
 )
@@ -43,9 +44,9 @@ func Dump(ctx context.Context, w io.Writer, fs vfs.FS, dir string) error {
 			fmt.Fprintf(out, "  ends at offset %d, before %d bytes that hold no valid record: %v\n", t.end, s.size-t.end, t.torn)
 		}
 	}, func(r *reader, b *model.Batch) error {
-		rows := describe(&b.Samples, "samples") + ", " + exemplars(b)
+		rows := describe(&b.Samples, "sample") + ", " + exemplars(b)
 		if b.Signal == model.Logs {
-			rows = describe(&b.Text, "lines") + ", "
+			rows = describe(&b.Text, "line") + ", "
 		}
 		switch b.Control.Kind {
 		case model.ControlDelete:
@@ -53,9 +54,9 @@ func Dump(ctx context.Context, w io.Writer, fs vfs.FS, dir string) error {
 		case model.ControlCancel:
 			rows += "the end of a deletion, "
 		}
-		_, err := fmt.Fprintf(out, "  %8d: record %d, %d bytes, %d before it unsynced: tenant %s, %s, %d series, %s%d label sets\n",
+		_, err := fmt.Fprintf(out, "  %8d: record %d, %d bytes, %d before it unsynced: tenant %s, %s, %d series, %s%d %s\n",
 			r.off-frameHeader-int64(r.frame.length), r.frame.seq, r.frame.length, r.frame.unsynced,
-			b.Tenant, b.Signal, len(b.Keys), rows, b.Labels.Len())
+			b.Tenant, b.Signal, len(b.Keys), rows, b.Labels.Len(), english.PluralWord(b.Labels.Len(), "label set", ""))
 		return err
 	})
 	if err != nil {
@@ -68,7 +69,8 @@ func Dump(ctx context.Context, w io.Writer, fs vfs.FS, dir string) error {
 }
 
 // describe summarises the rows of a family.
-func describe(c *model.Columns, what string) string {
+func describe(c *model.Columns, noun string) string {
+	what := english.PluralWord(c.Len(), noun, "")
 	if c.Len() == 0 {
 		return "no " + what
 	}
@@ -79,7 +81,7 @@ func describe(c *model.Columns, what string) string {
 		}
 	}
 	if histograms > 0 {
-		what += fmt.Sprintf(" (%d histograms)", histograms)
+		what += fmt.Sprintf(" (%d %s)", histograms, english.PluralWord(histograms, "histogram", ""))
 	}
 	return fmt.Sprintf("%d %s from %s to %s", c.Len(), what, rfc3339(slices.Min(c.Times)), rfc3339(slices.Max(c.Times)))
 }
@@ -88,7 +90,7 @@ func exemplars(b *model.Batch) string {
 	if b.Exemplars.Len() == 0 {
 		return ""
 	}
-	return describe(&b.Exemplars, "exemplars") + ", "
+	return describe(&b.Exemplars, "exemplar") + ", "
 }
 
 func rfc3339(t int64) string { return time.Unix(0, t).UTC().Format(time.RFC3339Nano) }

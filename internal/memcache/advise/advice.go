@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/dustin/go-humanize/english"
+
 	"github.com/shaledb/shale/internal/memcache/slab"
 )
 
@@ -253,6 +255,11 @@ func group(n int64) string {
 		s = s[:at] + "," + s[at:]
 	}
 	return s
+}
+
+// counted is a number of things, such as "1 item" and "1,200 items".
+func counted(n int64, noun string) string {
+	return group(n) + " " + english.PluralWord(int(n), noun, "")
 }
 
 // worst returns the classes that waste most.

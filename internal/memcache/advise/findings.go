@@ -43,8 +43,8 @@ func connections(s *Server) *Finding {
 	args := []string{"-c", strconv.FormatInt(2*limit, 10)}
 	switch {
 	case refused > 0 || stopped > 0:
-		return &Finding{"connections", fmt.Sprintf("%s connections were refused, and %s times the server stopped to take any, at its limit of %s (-c). Twice the limit needs as many file descriptors",
-			group(refused), group(stopped), group(limit)), args}
+		return &Finding{"connections", fmt.Sprintf("the server refused %s, and hit its limit of %s (-c) %s. Twice the limit needs as many file descriptors",
+			counted(refused, "connection"), group(limit), counted(stopped, "time")), args}
 	case limit > 0 && float64(now) > 0.8*float64(limit):
 		return &Finding{"connections", fmt.Sprintf("%s of at most %s connections (-c) are open", group(now), group(limit)), args}
 	}
@@ -56,8 +56,8 @@ func tooLarge(s *Server) *Finding {
 	if n == 0 {
 		return nil
 	}
-	return &Finding{"item limit", fmt.Sprintf("%s items were refused because they are larger than %s bytes (-I). The server does not say which: the error log of `shale memcached router` does. -I may be raised up to half of -m",
-		group(n), group(int64(s.Config.ItemMax))), nil}
+	return &Finding{"item limit", fmt.Sprintf("the server refused %s larger than %s bytes (-I). It does not say which: the error log of `shale memcached router` does. -I may be raised up to half of -m",
+		counted(n, "item"), group(int64(s.Config.ItemMax))), nil}
 }
 
 func noMemory(s *Server) *Finding {
@@ -69,7 +69,7 @@ func noMemory(s *Server) *Finding {
 	if s.Settings["evictions"] == "off" {
 		why = "evictions are off (-M)"
 	}
-	return &Finding{"out of memory", fmt.Sprintf("%s items were refused for want of memory: %s", group(n), why), nil}
+	return &Finding{"out of memory", fmt.Sprintf("the server refused %s for want of memory: %s", counted(n, "item"), why), nil}
 }
 
 func churn(s *Server) *Finding {
@@ -81,7 +81,7 @@ func churn(s *Server) *Finding {
 	if number(s.Stats, "extstore_limit_maxbytes") > 0 {
 		disk = ". What extstore drops is not in these counters: memcached does not say whether it was ever read"
 	}
-	return &Finding{"churn", fmt.Sprintf("%s items were evicted, %.0f %% of them without ever having been read%s", group(evicted), 100*float64(unread)/float64(evicted), disk), nil}
+	return &Finding{"churn", fmt.Sprintf("the server evicted %s, %.0f %% without a single read%s", counted(evicted, "item"), 100*float64(unread)/float64(evicted), disk), nil}
 }
 
 // held looks for a class that keeps pages which it does not need while others evict.
@@ -103,7 +103,7 @@ func disk(s *Server) *Finding {
 	if bad == 0 {
 		return nil
 	}
-	return &Finding{"extstore", fmt.Sprintf("%s values came back from disk with a wrong checksum: the disk, or something that writes to its file", group(bad)), nil}
+	return &Finding{"extstore", fmt.Sprintf("%s came back from disk with a wrong checksum: the disk, or something that writes to its file", counted(bad, "value")), nil}
 }
 
 func diskHeads(s *Server) *Finding {

@@ -78,7 +78,7 @@ func TestWatchedText(t *testing.T) {
 	if err := w.Print(&out); err != nil {
 		t.Fatal(err)
 	}
-	for _, part := range []string{"90.0 to 95.0 %", "do not rely", "left out 5 lines of 2,000", "2 lines were not understood", "3 pages moved", "does not log deletes", "disk of extstore does not count", "25 % of all"} {
+	for _, part := range []string{"90.0 to 95.0 %", "do not rely", "left out 5 of 2,000 lines", "2 lines of unknown form", "3 pages moved", "does not log deletes", "disk of extstore does not count", "25 % of all"} {
 		if !strings.Contains(out.String(), part) {
 			t.Errorf("%q is missing: %s", part, out.String())
 		}

@@ -33,7 +33,7 @@ func (w *Watched) Print(out io.Writer) error {
 		return err
 	}
 	var text strings.Builder
-	fmt.Fprintf(&text, "\n%s keys were simulated, %.3g %% of all.\n", group(int64(w.Keys)), 100*w.Share)
+	fmt.Fprintf(&text, "\nThe simulation had %s, %.3g %% of all.\n", counted(int64(w.Keys), "key"), 100*w.Share)
 	for _, note := range append(notes, w.unknown()...) {
 		fmt.Fprintf(&text, "%s.\n", note)
 	}
@@ -44,10 +44,10 @@ func (w *Watched) Print(out io.Writer) error {
 // unknown says what a prediction does not know.
 func (w *Watched) unknown() (notes []string) {
 	if w.Skipped > 0 {
-		notes = append(notes, fmt.Sprintf("The server left out %s lines of %s, because they came faster than its log holds: the sample is of the others", group(w.Skipped), group(w.Skipped+w.Lines)))
+		notes = append(notes, fmt.Sprintf("The server left out %s of %s, which came faster than its log holds: the sample is of the others", group(w.Skipped), counted(w.Skipped+w.Lines, "line")))
 	}
 	if w.Wrong > 0 {
-		notes = append(notes, fmt.Sprintf("%s lines were not understood", group(w.Wrong)))
+		notes = append(notes, fmt.Sprintf("The log had %s of unknown form", counted(w.Wrong, "line")))
 	}
 	for _, s := range w.Sizes {
 		if s.AtMost > s.HitRatio+0.0005 {
@@ -56,7 +56,7 @@ func (w *Watched) unknown() (notes []string) {
 		}
 	}
 	if w.Moved > 0 {
-		notes = append(notes, fmt.Sprintf("%s pages moved to another slab class meanwhile. The model leaves them where they were", group(w.Moved)))
+		notes = append(notes, fmt.Sprintf("Meanwhile %s moved to another slab class. The model moves no pages", counted(w.Moved, "page")))
 	}
 	if !w.Deletes {
 		notes = append(notes, "This version does not log deletes: the model keeps what clients delete until they store it again")

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/dustin/go-humanize/english"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/shaledb/shale/internal/bucket"
@@ -114,7 +115,7 @@ func healthy(ctx context.Context, what string, b bucket.Bucket) error {
 	if len(s.Problems) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%s: %d things are wrong; look at them by shale inspect catalogue, and repair them first: %w", what, len(s.Problems), s.Problems[0])
+	return fmt.Errorf("%s: %s wrong; look there by shale inspect catalogue, and repair it first: %w", what, english.Plural(len(s.Problems), "thing", ""), s.Problems[0])
 }
 
 // sourceRecords reads the records of the source, and refuses a target that has others.

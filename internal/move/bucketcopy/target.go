@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/dustin/go-humanize/english"
+
 	"github.com/shaledb/shale/internal/bucket"
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/store/catalog"
@@ -119,8 +121,8 @@ func (t *target) compare(ctx context.Context, from bucket.Bucket, source []catal
 		return fmt.Errorf("source: %w", err)
 	}
 	if len(unknown) > 0 {
-		return fmt.Errorf("%w: the target has %d records that the source does not have and has not collected in 30 days, such as %s: a server has written to the target, or the copy is too old; copy to an empty target",
-			model.ErrInvalid, len(unknown), unknown[0])
+		return fmt.Errorf("%w: the target has %s that the source does not have and has not collected in 30 days, such as %s: a server has written to the target, or the copy is too old; copy to an empty target",
+			model.ErrInvalid, english.Plural(len(unknown), "record", ""), unknown[0])
 	}
 	return nil
 }

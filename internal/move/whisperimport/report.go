@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/dustin/go-humanize"
+	"github.com/dustin/go-humanize/english"
 
 	"github.com/shaledb/shale/internal/terminal"
 )
@@ -22,28 +23,33 @@ func dryText(all *Tally, schemas []Schema, total int64) string {
 	var text strings.Builder
 	_ = terminal.Table(&text, rows) // a builder takes everything
 	writeLeftOut(&text, all)
-	fmt.Fprintf(&text, "%s of %s files would be imported: %s points and %s rollups\n",
-		humanize.Comma(all.Files), humanize.Comma(total), humanize.Comma(all.Points), humanize.Comma(all.Rollups))
+	fmt.Fprintf(&text, "%s of %s would be imported: %s and %s\n",
+		humanize.Comma(all.Files), counted(total, "file"), counted(all.Points, "point"), counted(all.Rollups, "rollup"))
 	return text.String()
 }
 
 // listedSkipped bounds the skipped files that the report for people lists. That for programs has more.
 const listedSkipped = 20
 
+// counted is a number of things, such as "1 file" and "1,200 files".
+func counted(n int64, noun string) string {
+	return humanize.Comma(n) + " " + english.PluralWord(int(n), noun, "")
+}
+
 // writeLeftOut says what was left out.
 func writeLeftOut(w io.Writer, t *Tally) {
 	for _, n := range []struct {
-		count int64
-		what  string
+		count      int64
+		noun, what string
 	}{
-		{t.Empty, "files without a point that whisper would show"},
-		{t.Future, "slots in the future"},
-		{t.Stale, "slots that are older than their archive, or overwritten"},
-		{t.OtherMethods, "archives with a second method for the step of another one"},
-		{t.Skipped, "files that cannot be read:"},
+		{t.Empty, "file", "without a point that whisper would show"},
+		{t.Future, "slot", "in the future"},
+		{t.Stale, "slot", "too old for the archive, or overwritten"},
+		{t.OtherMethods, "archive", "with a second method for the step of another one"},
+		{t.Skipped, "file", "that cannot be read:"},
 	} {
 		if n.count > 0 {
-			fmt.Fprintf(w, "left out          %s %s\n", humanize.Comma(n.count), n.what)
+			fmt.Fprintf(w, "left out          %s %s\n", counted(n.count, n.noun), n.what)
 		}
 	}
 	for i, s := range t.SkippedList {
@@ -60,18 +66,18 @@ func (r *Report) text() string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "files imported    %s of %s", humanize.Comma(r.Files), humanize.IBytes(uint64(r.Bytes)))
 	if r.Before > 0 {
-		fmt.Fprintf(&text, "; %s files were done in an earlier run", humanize.Comma(r.Before))
+		fmt.Fprintf(&text, "; %s more in an earlier run", humanize.Comma(r.Before))
 	}
-	fmt.Fprintf(&text, "\npoints            %s, and %s rollups, in %.1f s; %s files/s and %s points/s while sending\n",
-		humanize.Comma(r.Points), humanize.Comma(r.Rollups), r.Seconds, humanize.Comma(int64(r.FilesRate)), humanize.Comma(int64(r.PointsRate)))
-	fmt.Fprintf(&text, "requests          %s of %s in all, %d retries\n", humanize.Comma(r.Requests), humanize.IBytes(uint64(r.Sent)), r.Retries)
+	fmt.Fprintf(&text, "\npoints            %s, and %s, in %.1f s; %s files/s and %s points/s while sending\n",
+		humanize.Comma(r.Points), counted(r.Rollups, "rollup"), r.Seconds, humanize.Comma(int64(r.FilesRate)), humanize.Comma(int64(r.PointsRate)))
+	fmt.Fprintf(&text, "requests          %s of %s in all, %s\n", humanize.Comma(r.Requests), humanize.IBytes(uint64(r.Sent)), counted(r.Retries, "retry"))
 	writeLeftOut(&text, &r.Tally)
 	if v := r.Verification; v != nil {
-		fmt.Fprintf(&text, "verified          %s points of %s series are the same", humanize.Comma(v.Same), humanize.Comma(v.Series))
+		fmt.Fprintf(&text, "verified          %s of %s series equal", counted(v.Same, "point"), humanize.Comma(v.Series))
 		for _, n := range []struct {
 			count int64
 			what  string
-		}{{v.Missing, "are missing"}, {v.Different, "are different"}, {v.More, "more are in the server"}} {
+		}{{v.Missing, "missing"}, {v.Different, "different"}, {v.More, "more in the server"}} {
 			if n.count > 0 {
 				fmt.Fprintf(&text, ", %s %s", humanize.Comma(n.count), n.what)
 			}

@@ -7,6 +7,8 @@ import (
 	"io"
 	"strconv"
 
+	"github.com/dustin/go-humanize/english"
+
 	"github.com/shaledb/shale/internal/plan/cluster"
 	"github.com/shaledb/shale/internal/plan/study"
 	"github.com/shaledb/shale/internal/plot"
@@ -108,7 +110,7 @@ func targetText(m *study.Met) string {
 func planRows(p *cluster.Plan, l *cluster.Loss) [][]string {
 	n := p.Node
 	return [][]string{
-		{"cluster", fmt.Sprintf("%d nodes %q of %s and %g Gbps, $%.0f a month", p.Nodes, n.Name, plot.Bytes(n.Bytes), n.Gbps, p.Dollars)},
+		{"cluster", fmt.Sprintf("%s %q of %s and %g Gbps, $%.0f a month", english.Plural(int(p.Nodes), "node", ""), n.Name, plot.Bytes(n.Bytes), n.Gbps, p.Dollars)},
 		{"nodes that bytes, network and disk reads need", fmt.Sprintf("%d, %d, %d: %s decides", p.ByBytes, p.ByGbps, p.ByIOPS, p.Bound())},
 		{"network in the worst minute", fmt.Sprintf("%.0f of %.0f Gbps", p.Need.Gbps, p.Gbps)},
 		{"when a node is lost, with rendezvous hashing", fmt.Sprintf("%.1f %% of the values, %.2f times the requests", 100*l.Share, l.MoreGets)},

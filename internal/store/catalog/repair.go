@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dustin/go-humanize/english"
+
 	"github.com/shaledb/shale/internal/bucket"
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/repair"
@@ -364,11 +366,12 @@ func (r *Repairer) block(b *SurveyBlock) []repair.Step {
 
 // rowsOf describes the rows of a block.
 func rowsOf(b *Block) string {
-	rows := fmt.Sprintf("%d samples", b.Samples)
+	rows := fmt.Sprintf("%d %s", b.Samples, english.PluralWord(int(b.Samples), "sample", ""))
 	if b.Signal == model.Logs {
-		rows = fmt.Sprintf("%d lines", b.Lines)
+		rows = fmt.Sprintf("%d %s", b.Lines, english.PluralWord(int(b.Lines), "line", ""))
 	}
-	return fmt.Sprintf("%s of %d series of tenants %s from %s to %s", rows, b.Series, brief(b.TenantNames()), instant(b.Range.Min), instant(b.Range.Max))
+	names := b.TenantNames()
+	return fmt.Sprintf("%s of %d series of %s %s from %s to %s", rows, b.Series, english.PluralWord(len(names), "tenant", ""), brief(names), instant(b.Range.Min), instant(b.Range.Max))
 }
 
 // commit writes a record and its copy.

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/dustin/go-humanize/english"
+
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/store/catalog"
 	"github.com/shaledb/shale/internal/store/retention"
@@ -291,7 +293,7 @@ func (c *Compactor) mergeOne(ctx context.Context, j *job, deletions catalog.Dele
 	made, err := c.run(ctx, j, deletions)
 	c.metrics.seconds.Observe(time.Since(began).Seconds())
 	if err != nil {
-		return fmt.Errorf("merge %d blocks (%s): %w", len(j.inputs), j.why, err)
+		return fmt.Errorf("merge %s (%s): %w", english.Plural(len(j.inputs), "block", ""), j.why, err)
 	}
 	c.metrics.merges.WithLabelValues(j.why).Inc()
 	for _, b := range made {

@@ -13,6 +13,8 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/dustin/go-humanize/english"
+
 	"github.com/shaledb/shale/internal/bucket"
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/repair"
@@ -135,8 +137,9 @@ func Inspect(ctx context.Context, out io.Writer, b InspectBucket, o InspectOptio
 		fmt.Fprintf(w, "WRONG: %v\n", p)
 	}
 	found.Wrong = len(problems)
-	fmt.Fprintf(w, "%d records, %d blocks; %d bytes count, %d bytes are garbage; %d things are wrong\n",
-		len(s.Records), len(s.Blocks), live, garbage, len(problems))
+	fmt.Fprintf(w, "%d %s, %d %s; %d bytes count, %d bytes are garbage; %d %s wrong\n",
+		len(s.Records), english.PluralWord(len(s.Records), "record", ""), len(s.Blocks), english.PluralWord(len(s.Blocks), "block", ""),
+		live, garbage, len(problems), english.PluralWord(len(problems), "thing", ""))
 	return found, w.Flush()
 }
 
@@ -183,7 +186,9 @@ func (i *Inspection) checkBlock(ctx context.Context, b InspectBucket, block *cat
 	case !m.Labels:
 		err = errors.New("the block has no labels")
 	case m.Signal != block.Signal || m.Series != block.Series || m.Samples != block.Samples || !sameLines(m, block) || m.Range != block.Range || len(m.Tenants) != block.TenantCount:
-		err = fmt.Errorf("the record does not match the block: %d series, %d samples, %d lines of %d bytes, %d tenants, times %s", m.Series, m.Samples, m.Text, m.TextBytes, len(m.Tenants), timesOf(m.Range))
+		err = fmt.Errorf("the record does not match the block: %d series, %d %s, %d %s of %d bytes, %d %s, times %s", m.Series,
+			m.Samples, english.PluralWord(int(m.Samples), "sample", ""), m.Text, english.PluralWord(int(m.Text), "line", ""), m.TextBytes,
+			len(m.Tenants), english.PluralWord(len(m.Tenants), "tenant", ""), timesOf(m.Range))
 	case !slices.Equal(named, block.Sources):
 		err = fmt.Errorf("the block is from %s, its record says %s", sources(named), sources(block.Sources))
 	default:

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/dustin/go-humanize/english"
 
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/repair"
@@ -109,7 +110,7 @@ func checkPart(ctx context.Context, fs vfs.FS, dir string, seed model.KeySeed, i
 func (f repairer) part(info local.Info, why error) repair.Step {
 	file := f.fs.PathJoin(f.dir, info.File)
 	lost := repair.Lost{What: repair.Rows, Signal: info.Signal, Range: info.Range, Text: fmt.Sprintf("%s from %s to %s", info.Signal, stamp(info.Range.Min), stamp(info.Range.Max))}
-	loss := fmt.Sprintf("%d rows of %d series, from %s to %s", info.Rows, info.Series, stamp(info.Range.Min), stamp(info.Range.Max))
+	loss := fmt.Sprintf("%d %s of %d series, from %s to %s", info.Rows, english.PluralWord(int(info.Rows), "row", ""), info.Series, stamp(info.Range.Min), stamp(info.Range.Max))
 	if info.Kind == local.Labels {
 		lost = repair.Lost{What: repair.Labels, Signal: info.Signal, Text: fmt.Sprintf("series of %s whose labels have not been sent again", info.Signal)}
 		loss = fmt.Sprintf("labels of %d series: queries find their rows once a sender has sent the labels again", info.Series)

@@ -206,7 +206,7 @@ func (h *Head) keepUnlabelled(in []*local.Part, series int) error {
 			continue // an earlier attempt has
 		}
 		n := repair.Note{
-			Why: fmt.Sprintf("%d series of this part and those shipped with it have rows but no labels, since a part with labels was set aside", series),
+			Why: fmt.Sprintf("this part and those shipped with it have rows of %d series without labels, since a part with labels was set aside", series),
 			At:  time.Unix(0, h.o.Now()),
 			Lost: &repair.Lost{
 				What: repair.Rows, Signal: p.Info.Signal, Range: p.Info.Range, Text: fmt.Sprintf("series of %s whose labels were lost", p.Info.Signal),

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/dustin/go-humanize/english"
+
 	"github.com/shaledb/shale/internal/model"
 )
 
@@ -38,7 +40,7 @@ func (t *tenants) admit(name string) (uint16, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.names) >= t.max {
-		return 0, &model.LimitError{Limit: "limits.tenants", Text: fmt.Sprintf("tenant %q is new and the limit of %d tenants is reached", name, t.max)}
+		return 0, &model.LimitError{Limit: "limits.tenants", Text: fmt.Sprintf("tenant %q is new and the limit of %d %s is reached", name, t.max, english.PluralWord(t.max, "tenant", ""))}
 	}
 	return t.addLocked(name), nil
 }

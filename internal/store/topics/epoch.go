@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dustin/go-humanize/english"
+
 	"github.com/shaledb/shale/internal/bucket"
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/store/catalog"
@@ -177,8 +179,8 @@ func Follows(all []Epoch, e *Epoch) error {
 		return nil
 	}
 	if e.Partitions != last.Partitions && e.Partitions != 2*last.Partitions {
-		return fmt.Errorf("topic %s: %w: it has %d partitions, and epoch %d has %d: the next one has as many, or twice as many",
-			e.Topic, model.ErrInvalid, e.Partitions, last.Number, last.Partitions)
+		return fmt.Errorf("topic %s: %w: it has %s, and epoch %d has %d: the next one has as many, or twice as many",
+			e.Topic, model.ErrInvalid, english.Plural(int(e.Partitions), "partition", ""), last.Number, last.Partitions)
 	}
 	return nil
 }

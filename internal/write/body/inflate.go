@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/dustin/go-humanize/english"
 	"github.com/klauspost/compress/flate"
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zlib"
@@ -76,7 +77,7 @@ func (c *Codec) inflate(
 			return c.tooLarge("decoded body", int64(len(out.Bytes)), "limits.decoded-bytes", limit)
 		case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) && ended(z):
 			if src.Len() > 0 {
-				return fmt.Errorf("%w: %s body: %d bytes after the %s stream", model.ErrInvalid, c.protocol, src.Len(), what)
+				return fmt.Errorf("%w: %s body: %d %s after the %s stream", model.ErrInvalid, c.protocol, src.Len(), english.PluralWord(src.Len(), "byte", ""), what)
 			}
 			return nil
 		case err != nil:

@@ -7,6 +7,8 @@ import (
 	"io"
 	"net/http"
 
+	"github.com/dustin/go-humanize/english"
+
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/write"
 )
@@ -63,7 +65,7 @@ func (c *Codec) Read(r *http.Request, a Admitter, tenant string, in *Buffer, lim
 			// decoding reports that.
 			return grant, nil
 		case err != nil && announced < 0:
-			return nil, fmt.Errorf("%w: %s body: after %d bytes: %w", model.ErrInvalid, c.protocol, read, err)
+			return nil, fmt.Errorf("%w: %s body: after %d %s: %w", model.ErrInvalid, c.protocol, read, english.PluralWord(int(read), "byte", ""), err)
 		case err != nil:
 			return nil, fmt.Errorf("%w: %s body: read %d of %d bytes: %w", model.ErrInvalid, c.protocol, read, announced, err)
 		case read == announced:

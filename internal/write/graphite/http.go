@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dustin/go-humanize/english"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/shaledb/shale/internal/model"
@@ -175,6 +176,6 @@ func response(left write.Rejections, stored write.Counts) receive.Response {
 	}
 	return receive.Response{
 		Status: http.StatusBadRequest, Stored: stored, Rejected: refused,
-		Text: fmt.Sprintf("%d points are stored, and %d are refused%s", stored.Samples, refused, text.String()),
+		Text: fmt.Sprintf("%d %s stored, %d refused%s", stored.Samples, english.PluralWord(stored.Samples, "point", ""), refused, text.String()),
 	}
 }

@@ -103,7 +103,7 @@ func TestUnknownLength(t *testing.T) {
 	if w := post(h, io.LimitReader(zeros{}, 1<<20+1), -1); w.Code != 413 || !strings.Contains(w.Body.String(), "1048577 bytes and 1048576 are allowed") {
 		t.Fatalf("%d %s", w.Code, w.Body)
 	}
-	if w := post(h, io.MultiReader(strings.NewReader("x"), broken{}), -1); w.Code != 400 || !strings.Contains(w.Body.String(), "after 1 bytes") {
+	if w := post(h, io.MultiReader(strings.NewReader("x"), broken{}), -1); w.Code != 400 || !strings.Contains(w.Body.String(), "after 1 byte:") {
 		t.Fatalf("%d %s", w.Code, w.Body)
 	}
 	if w := post(h, io.MultiReader(bytes.NewReader(make([]byte, 20_000)), broken{}), 50_000); w.Code != 400 || !strings.Contains(w.Body.String(), "read 20000 of 50000 bytes") {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/dustin/go-humanize/english"
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/shaledb/shale/internal/model"
@@ -185,7 +186,7 @@ func (r *references) check(symbols int) (reason string, why func() string) {
 
 func outside(ref uint32, symbols int) func() string {
 	return func() string {
-		return fmt.Sprintf("the reference %d is out of range: the request has %d symbols", ref, symbols)
+		return fmt.Sprintf("the reference %d is out of range: the request has %d %s", ref, symbols, english.PluralWord(int(symbols), "symbol", ""))
 	}
 }
 

@@ -66,7 +66,7 @@ func Body(b []byte, p, end int) (begin, stop int, err error) {
 	case next < 0:
 		return 0, 0, &Malformed{"a cut off or oversized length", p}
 	case n > uint64(end-next):
-		return 0, 0, &Malformed{fmt.Sprintf("a field of %d bytes of which %d are there", n, end-next), p}
+		return 0, 0, &Malformed{fmt.Sprintf("a field of length %d that is cut off after %d", n, end-next), p}
 	}
 	return next, next + int(n), nil
 }

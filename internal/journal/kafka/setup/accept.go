@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/alecthomas/kong"
+	"github.com/dustin/go-humanize/english"
 
 	"github.com/shaledb/shale/internal/journal/kafka"
 	"github.com/shaledb/shale/internal/model"
@@ -106,7 +107,7 @@ func (c *AcceptLoss) Run(ctx context.Context, k *kong.Context, environ []string,
 		}
 	}
 	if l.Topic, l.Epoch = e.Topic, e.Number; l.Partition >= e.Partitions {
-		return usage("topic %s has %d partitions, 0 to %d", e.Topic, e.Partitions, e.Partitions-1)
+		return usage("topic %s has %s, 0 to %d", e.Topic, english.Plural(int(e.Partitions), "partition", ""), e.Partitions-1)
 	}
 	has := map[int32]kafka.Extent{}
 	if !gone {
@@ -233,11 +234,11 @@ func (l *loss) print(p *place) error {
 		e.SetIndent("", "  ")
 		return e.Encode(l)
 	}
-	what := "would be"
+	what := "would give up"
 	if l.Recorded {
-		what = "are"
+		what = "gave up"
 	}
-	_, err := fmt.Fprintf(p.stdout, "topic %s, partition %d: %d records %s given up, offsets %d to %d; it goes on at %d\n",
-		l.Topic, l.Partition, l.To-l.From+1, what, l.From, l.To, l.To+1)
+	_, err := fmt.Fprintf(p.stdout, "topic %s, partition %d: %s %d %s, offsets %d to %d; it goes on at %d\n",
+		l.Topic, l.Partition, what, l.To-l.From+1, english.PluralWord(int(l.To-l.From+1), "record", ""), l.From, l.To, l.To+1)
 	return err
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"github.com/alecthomas/kong"
+	"github.com/dustin/go-humanize/english"
 
 	"github.com/shaledb/shale/internal/journal/kafka"
 	"github.com/shaledb/shale/internal/store/topics"
@@ -95,7 +96,7 @@ func (c *Adopt) begins(ctx context.Context, p *place, t *kafka.Topic) ([]int64, 
 		}
 	}
 	if records > 0 && c.From == "" {
-		return nil, usage("topic %s has %d records: say --from start if all of them are Shale's, and --from end if none is", t.Name, records)
+		return nil, usage("topic %s has %d %s: say --from start if all of its records are Shale's, and --from end if none is", t.Name, records, english.PluralWord(int(records), "record", ""))
 	}
 	return begins, nil
 }

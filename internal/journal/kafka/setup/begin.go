@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/dustin/go-humanize/english"
+
 	"github.com/shaledb/shale/internal/journal/kafka"
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/store/topics"
@@ -57,8 +59,8 @@ func (p *place) taken(ctx context.Context, next *topics.Epoch) error {
 	if err != nil || won == nil {
 		return fmt.Errorf("%w as epoch %d; see shale kafka check: %w", topics.ErrTaken, next.Number, err)
 	}
-	return fmt.Errorf("another command was faster: topic %s with %d partitions is epoch %d and takes writes; topic %s is not used. Do not run this command again: it would begin one epoch more",
-		won.Topic, won.Partitions, won.Number, next.Topic)
+	return fmt.Errorf("another command was faster: topic %s with %s is epoch %d and takes writes; topic %s is not used. Do not run this command again: it would begin one epoch more",
+		won.Topic, english.Plural(int(won.Partitions), "partition", ""), won.Number, next.Topic)
 }
 
 // whole returns an error if partitions of an epoch cannot be read up to their ends. Brokers may have lost

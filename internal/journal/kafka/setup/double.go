@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/alecthomas/kong"
+	"github.com/dustin/go-humanize/english"
 
 	"github.com/shaledb/shale/internal/journal/kafka"
 	"github.com/shaledb/shale/internal/store/topics"
@@ -112,7 +113,7 @@ func (c *Double) topic(ctx context.Context, p *place, last *topics.Epoch, before
 		return nil, fmt.Errorf("topic %s is that of epoch %d: a topic is used once; name another one", t.Name, e.Number)
 	}
 	if t.Partitions != plan.Partitions {
-		return nil, fmt.Errorf("topic %s exists and has %d partitions, not %d; name another one", t.Name, t.Partitions, plan.Partitions)
+		return nil, fmt.Errorf("topic %s exists and has %s, not %d; name another one", t.Name, english.Plural(int(t.Partitions), "partition", ""), plan.Partitions)
 	}
 	if err := p.empty(ctx, t); err != nil {
 		return nil, err

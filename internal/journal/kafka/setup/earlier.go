@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/dustin/go-humanize/english"
+
 	"github.com/shaledb/shale/internal/journal/kafka"
 	"github.com/shaledb/shale/internal/store/catalog"
 	"github.com/shaledb/shale/internal/store/topics"
@@ -99,7 +101,7 @@ func (p *place) leftOf(ctx context.Context, e *topics.Epoch) (*kafka.Finding, er
 	}
 	switch {
 	case left > 0:
-		return &kafka.Finding{Why: fmt.Sprintf("%d records are not in the bucket yet, and the partitions after them do not begin before they are; the topic must stay", left)}, nil
+		return &kafka.Finding{Why: fmt.Sprintf("the bucket still lacks %d %s, and the partitions that follow do not begin before it has all; the topic must stay", left, english.PluralWord(int(left), "record", ""))}, nil
 	case done:
 		return &kafka.Finding{Note: true, Why: "all of its records are in the bucket, and it takes no more: the topic and its state topic may be deleted"}, nil
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/alecthomas/kong"
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/dustin/go-humanize/english"
 
 	"github.com/shaledb/shale/internal/bucket"
 	"github.com/shaledb/shale/internal/bucket/location"
@@ -121,7 +122,7 @@ func (p *place) print(r *report) error {
 		{"id", r.ID},
 		{"epoch", epochText(r.Epoch)},
 		{"partitions", fmt.Sprint(r.Partitions)},
-		{"replicas", fmt.Sprintf("%d, on %d brokers", r.Replicas, r.Brokers)},
+		{"replicas", fmt.Sprintf("%d, on %s", r.Replicas, english.Plural(int(r.Brokers), "broker", ""))},
 		{"retention", retention(r.Topic)},
 	}
 	if err := terminal.Table(p.stdout, rows); err != nil {

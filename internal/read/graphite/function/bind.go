@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/dustin/go-humanize/english"
+
 	"github.com/shaledb/shale/internal/model"
 	"github.com/shaledb/shale/internal/read/graphite/attime"
 	"github.com/shaledb/shale/internal/read/graphite/series"
@@ -78,7 +80,7 @@ func quote(v any) string {
 	case series.List:
 		return fmt.Sprintf("%d series", len(v))
 	case []series.List:
-		return fmt.Sprintf("%d lists of series", len(v))
+		return english.Plural(len(v), "list of series", "lists of series")
 	}
 	return series.Text(v)
 }

@@ -3,6 +3,8 @@ package policy
 import (
 	"fmt"
 
+	"github.com/dustin/go-humanize/english"
+
 	"github.com/shaledb/shale/internal/model"
 )
 
@@ -93,7 +95,7 @@ func Validate(archives []Archive) error {
 		case a.Retention() <= finer.Retention():
 			return fmt.Errorf("the archive of step %ds must reach back further than that of step %ds, which has %ds", a.Step, finer.Step, finer.Retention())
 		case finer.Points < a.Step/finer.Step:
-			return fmt.Errorf("the archive of step %ds has %d points: must have at least the %d that make one point of step %ds", finer.Step, finer.Points, a.Step/finer.Step, a.Step)
+			return fmt.Errorf("the archive of step %ds has %s: must have at least the %d that make one point of step %ds", finer.Step, english.Plural(int(finer.Points), "point", ""), a.Step/finer.Step, a.Step)
 		}
 	}
 	return nil

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/dustin/go-humanize/english"
+
 	"github.com/shaledb/shale/internal/model"
 )
 
@@ -147,7 +149,7 @@ func (md *Map) room(t *tenantFamilies, another bool, bytes int64) *model.LimitEr
 	}
 	switch {
 	case another && len(t.families) >= md.limits.Families:
-		return limit("families", "the tenant has described %d metric families and the limit is %d", len(t.families), md.limits.Families)
+		return limit("families", "the tenant has described %d metric %s and the limit is %d", len(t.families), english.PluralWord(len(t.families), "family", ""), md.limits.Families)
 	case t.bytes+bytes > md.limits.TenantBytes:
 		return limit("tenant-bytes", "the tenant's metadata takes %d of %d bytes", t.bytes, md.limits.TenantBytes)
 	case md.bytes+bytes > md.limits.Bytes:

@@ -12,7 +12,7 @@ import (
 // bytes returns the next n bytes of the pickle.
 func (d *Decoder) bytes(n uint64) ([]byte, error) {
 	if n > uint64(len(d.in)-d.at) {
-		return nil, d.fail("expected %d bytes, %d are left", n, len(d.in)-d.at)
+		return nil, d.fail("expected a length of %d, with %d left", n, len(d.in)-d.at)
 	}
 	b := d.in[d.at : d.at+int(n)]
 	d.at += int(n)

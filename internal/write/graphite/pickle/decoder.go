@@ -153,7 +153,7 @@ func (d *Decoder) rareStep(op byte) error {
 		// A reader of a stream would fetch that many bytes; here the whole pickle is in memory.
 		n, err := d.integer(8)
 		if err == nil && n > uint64(len(d.in)-d.at) {
-			return d.fail("FRAME of %d bytes, but only %d are left", n, len(d.in)-d.at)
+			return d.fail("FRAME of length %d, with only %d left", n, len(d.in)-d.at)
 		}
 		return err
 	case opStop:
