@@ -39,7 +39,7 @@ func (r *report) response(v version) receive.Response {
 		fmt.Fprintf(&sb, "%d %s\n", r.left[i].Samples, r.left[i].Reason)
 	}
 	if r.empty > 0 {
-		fmt.Fprintf(&sb, "%d time series without samples, histograms and exemplars\n  %s\n", r.empty, r.emptyExample)
+		fmt.Fprintf(&sb, "%d time series without samples, histograms or exemplars\n  %s\n", r.empty, r.emptyExample)
 	}
 	for i := range r.left {
 		for _, e := range r.left[i].Examples {

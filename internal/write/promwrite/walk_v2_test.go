@@ -204,7 +204,7 @@ func badReferences() (table, good string, bad map[string]badReference) {
 		"too many references": {msg(5, msg(1, strings.Repeat("\x01\x02", maxRefs/2+1)), sample), "1 too_many_labels"},
 		"exemplar, odd":       {msg(5, msg(1, packed(1, 2)), msg(4, msg(1, packed(1)))), "exemplar: expected pairs of references"},
 		"exemplar, range":     {msg(5, msg(1, packed(1, 2)), msg(4, msg(1, packed(1, 7)))), "exemplar: the reference 7"},
-		"empty series":        {msg(5, msg(1, packed(1, 2))), "1 time series without samples, histograms and exemplars\n  {\"__name__\"=\"m\"}"},
+		"empty series":        {msg(5, msg(1, packed(1, 2))), "1 time series without samples, histograms or exemplars\n  {\"__name__\"=\"m\"}"},
 		"nothing at all":      {msg(5, ""), "1 time series without samples"},
 		"metadata alone":      {msg(5, msg(1, packed(1, 2)), msg(5, num(1, 1))), "1 time series without samples"},
 		"created in 300 AD":   {msg(5, msg(1, packed(1, 2)), sample, num(6, math.MaxUint64-50_000_000_000_000)), "created timestamp -50000000000001 ms is not between"},
