@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/dustin/go-humanize/english"
+	"github.com/dustin/go-humanize"
 
 	"github.com/shaledb/shale/internal/memcache/slab"
 )
@@ -130,7 +130,7 @@ func (r *Report) options(items []slab.Items, ask Ask) {
 		o := Option{Name: name, Config: c, Args: c.Args(), Bytes: int64(c.Table().Bytes(c.Demand(each))) * int64(len(r.Servers))}
 		if trap, is := c.Trap(); is {
 			o.Refused = fmt.Sprintf("memcached has at most %d classes: after %s bytes the next chunk has %s, so that an item of %s bytes takes %.0f times its size",
-				slab.MaxClasses, group(int64(trap.Below)), group(int64(trap.Above)), group(int64(trap.Below)+1), trap.Factor())
+				slab.MaxClasses, humanize.Comma(int64(trap.Below)), humanize.Comma(int64(trap.Above)), humanize.Comma(int64(trap.Below)+1), trap.Factor())
 		}
 		r.Options = append(r.Options, o)
 	}
@@ -246,20 +246,6 @@ func (r *Report) commandLine() []string {
 		args = append(args, "-o", strings.Join(options, ","))
 	}
 	return args
-}
-
-// group writes a number with commas between thousands.
-func group(n int64) string {
-	s := strconv.FormatInt(n, 10)
-	for at := len(s) - 3; at > 0 && s[at-1] != '-'; at -= 3 {
-		s = s[:at] + "," + s[at:]
-	}
-	return s
-}
-
-// counted is a number of things, such as "1 item" and "1,200 items".
-func counted(n int64, noun string) string {
-	return group(n) + " " + english.PluralWord(int(n), noun, "")
 }
 
 // worst returns the classes that waste most.

@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/dustin/go-humanize"
+
 	"github.com/shaledb/shale/internal/load/progress"
 )
 
@@ -128,7 +130,7 @@ func (c *Command) watch(ctx context.Context, stdout io.Writer, show progress.Pro
 	begun := time.Now()
 	show.During(progress.Meter{
 		Name: "watch", Total: int64(c.Watch), Read: func() int64 { return int64(min(time.Since(begun), c.Watch)) },
-		Detail: func() string { return group(lines.Load()) + " lines" },
+		Detail: func() string { return humanize.Comma(lines.Load()) + " lines" },
 	}, func() {
 		w, err = Watch(ctx, c.From[0], c.Timeout, c.Watch, c.Keys, &lines)
 	})

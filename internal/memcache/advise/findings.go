@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/dustin/go-humanize"
+	"github.com/dustin/go-humanize/english"
+
 	"github.com/shaledb/shale/internal/memcache/slab"
 )
 
@@ -44,9 +47,9 @@ func connections(s *Server) *Finding {
 	switch {
 	case refused > 0 || stopped > 0:
 		return &Finding{"connections", fmt.Sprintf("the server refused %s, and hit its limit of %s (-c) %s. Twice the limit needs as many file descriptors",
-			counted(refused, "connection"), group(limit), counted(stopped, "time")), args}
+			english.Plural(int(refused), "connection", ""), humanize.Comma(limit), english.Plural(int(stopped), "time", "")), args}
 	case limit > 0 && float64(now) > 0.8*float64(limit):
-		return &Finding{"connections", fmt.Sprintf("%s of at most %s connections (-c) are open", group(now), group(limit)), args}
+		return &Finding{"connections", fmt.Sprintf("%s of at most %s connections (-c) are open", humanize.Comma(now), humanize.Comma(limit)), args}
 	}
 	return nil
 }
@@ -57,7 +60,7 @@ func tooLarge(s *Server) *Finding {
 		return nil
 	}
 	return &Finding{"item limit", fmt.Sprintf("the server refused %s larger than %s bytes (-I). It does not say which: the error log of `shale memcached router` does. -I may be raised up to half of -m",
-		counted(n, "item"), group(int64(s.Config.ItemMax))), nil}
+		english.Plural(int(n), "item", ""), humanize.Comma(int64(s.Config.ItemMax))), nil}
 }
 
 func noMemory(s *Server) *Finding {
@@ -69,7 +72,7 @@ func noMemory(s *Server) *Finding {
 	if s.Settings["evictions"] == "off" {
 		why = "evictions are off (-M)"
 	}
-	return &Finding{"out of memory", fmt.Sprintf("the server refused %s for want of memory: %s", counted(n, "item"), why), nil}
+	return &Finding{"out of memory", fmt.Sprintf("the server refused %s for want of memory: %s", english.Plural(int(n), "item", ""), why), nil}
 }
 
 func churn(s *Server) *Finding {
@@ -81,7 +84,7 @@ func churn(s *Server) *Finding {
 	if number(s.Stats, "extstore_limit_maxbytes") > 0 {
 		disk = ". What extstore drops is not in these counters: memcached does not say whether it was ever read"
 	}
-	return &Finding{"churn", fmt.Sprintf("the server evicted %s, %.0f %% without a single read%s", counted(evicted, "item"), 100*float64(unread)/float64(evicted), disk), nil}
+	return &Finding{"churn", fmt.Sprintf("the server evicted %s, %.0f %% without a single read%s", english.Plural(int(evicted), "item", ""), 100*float64(unread)/float64(evicted), disk), nil}
 }
 
 // held looks for a class that keeps pages which it does not need while others evict.
@@ -90,7 +93,7 @@ func held(s *Server) *Finding {
 	if number(s.Stats, "evictions") == 0 || float64(w.Held) < worthwhile*float64(s.Memory) {
 		return nil
 	}
-	f := &Finding{"pages held", fmt.Sprintf("%s bytes lie in pages of classes that do not need them, while items are evicted", group(w.Held)), nil}
+	f := &Finding{"pages held", fmt.Sprintf("%s bytes lie in pages of classes that do not need them, while items are evicted", humanize.Comma(w.Held)), nil}
 	if s.Settings["slab_reassign"] == "no" || s.Settings["slab_automove"] == "0" {
 		f.Text += ". Moving pages is off"
 		f.Args = []string{"-o", "slab_reassign,slab_automove=1"}
@@ -103,7 +106,7 @@ func disk(s *Server) *Finding {
 	if bad == 0 {
 		return nil
 	}
-	return &Finding{"extstore", fmt.Sprintf("%s came back from disk with a wrong checksum: the disk, or something that writes to its file", counted(bad, "value")), nil}
+	return &Finding{"extstore", fmt.Sprintf("%s came back from disk with a wrong checksum: the disk, or something that writes to its file", english.Plural(int(bad), "value", "")), nil}
 }
 
 func diskHeads(s *Server) *Finding {
@@ -118,7 +121,7 @@ func diskHeads(s *Server) *Finding {
 		}
 	}
 	return &Finding{"extstore", fmt.Sprintf("%s items have their %s bytes on disk and keep %s bytes in memory, %.0f %% of -m: that bounds how much disk can be used",
-		group(s.OnDisk), group(s.DiskBytes), group(ram), 100*float64(ram)/float64(s.Memory)), nil}
+		humanize.Comma(s.OnDisk), humanize.Comma(s.DiskBytes), humanize.Comma(ram), 100*float64(ram)/float64(s.Memory)), nil}
 }
 
 func diskQueue(s *Server) *Finding {
@@ -126,7 +129,7 @@ func diskQueue(s *Server) *Finding {
 	if queue < 64*threads {
 		return nil
 	}
-	return &Finding{"extstore threads", fmt.Sprintf("%s reads wait for the disk: more threads (ext_threads) let it work on more of them at a time", group(queue)), []string{"-o", "ext_threads=" + strconv.FormatInt(min(32, 4*threads), 10)}}
+	return &Finding{"extstore threads", fmt.Sprintf("%s reads wait for the disk: more threads (ext_threads) let it work on more of them at a time", humanize.Comma(queue)), []string{"-o", "ext_threads=" + strconv.FormatInt(min(32, 4*threads), 10)}}
 }
 
 // moveToDisk says what extstore would need, for a server that evicts values which are worth a disk.

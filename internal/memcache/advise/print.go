@@ -5,6 +5,8 @@ import (
 	"io"
 	"strings"
 
+	"github.com/dustin/go-humanize"
+
 	"github.com/shaledb/shale/internal/terminal"
 )
 
@@ -16,7 +18,7 @@ func mib(n int64) string {
 	case f >= 100<<10 || f <= -100<<10:
 		return fmt.Sprintf("%.1f MiB", f/(1<<20))
 	}
-	return group(n) + " B"
+	return humanize.Comma(n) + " B"
 }
 
 // Print writes a report for people.
@@ -30,7 +32,7 @@ func (r *Report) Print(w io.Writer) error {
 	if !r.Exact {
 		how = "estimated from their classes"
 	}
-	if _, err := fmt.Fprintf(w, "%s items of %s bytes on average; their sizes are %s.\n\n", group(int64(r.Count)), group(int64(r.Mean)), how); err != nil {
+	if _, err := fmt.Fprintf(w, "%s items of %s bytes on average; their sizes are %s.\n\n", humanize.Comma(int64(r.Count)), humanize.Comma(int64(r.Mean)), how); err != nil {
 		return err
 	}
 	rows := [][]string{{"layout", "these items take", "more items", "saves", "$ a month"}}
@@ -110,7 +112,7 @@ func printServer(w io.Writer, s *Server, waste Waste) error {
 		if c.Evicted > 0 && s.Stats != nil {
 			unread = fmt.Sprintf("%.0f %%", 100*float64(c.Unfetched)/float64(c.Evicted))
 		}
-		rows = append(rows, []string{fmt.Sprint(c.ID), group(int64(c.ChunkSize)), group(c.Items), group(c.Pages), mib(c.InChunks), mib(c.PageEnds), mib(c.FreeBytes), group(c.Evicted), unread})
+		rows = append(rows, []string{fmt.Sprint(c.ID), humanize.Comma(int64(c.ChunkSize)), humanize.Comma(c.Items), humanize.Comma(c.Pages), mib(c.InChunks), mib(c.PageEnds), mib(c.FreeBytes), humanize.Comma(c.Evicted), unread})
 	}
 	if _, err := io.WriteString(w, "\n"); err != nil {
 		return err

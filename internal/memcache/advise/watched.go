@@ -5,6 +5,9 @@ import (
 	"io"
 	"strings"
 
+	"github.com/dustin/go-humanize"
+	"github.com/dustin/go-humanize/english"
+
 	"github.com/shaledb/shale/internal/terminal"
 )
 
@@ -14,7 +17,7 @@ const doubtful = 0.03
 // Print writes a prediction for people.
 func (w *Watched) Print(out io.Writer) error {
 	if _, err := fmt.Fprintf(out, "%s was watched for %.0f s. In the second half it had %s gets, %.1f %% of them hits.\n\n",
-		terminal.EscapeLines(w.Addr), w.Seconds, group(w.Gets), 100*w.Measured); err != nil {
+		terminal.EscapeLines(w.Addr), w.Seconds, humanize.Comma(w.Gets), 100*w.Measured); err != nil {
 		return err
 	}
 	rows := [][]string{{"memory", "times", "hit ratio", "difference"}}
@@ -33,7 +36,7 @@ func (w *Watched) Print(out io.Writer) error {
 		return err
 	}
 	var text strings.Builder
-	fmt.Fprintf(&text, "\nThe simulation had %s, %.3g %% of all.\n", counted(int64(w.Keys), "key"), 100*w.Share)
+	fmt.Fprintf(&text, "\nThe simulation had %s, %.3g %% of all.\n", english.Plural(int(w.Keys), "key", ""), 100*w.Share)
 	for _, note := range append(notes, w.unknown()...) {
 		fmt.Fprintf(&text, "%s.\n", note)
 	}
@@ -44,10 +47,10 @@ func (w *Watched) Print(out io.Writer) error {
 // unknown says what a prediction does not know.
 func (w *Watched) unknown() (notes []string) {
 	if w.Skipped > 0 {
-		notes = append(notes, fmt.Sprintf("The server left out %s of %s, which came faster than its log holds: the sample is of the others", group(w.Skipped), counted(w.Skipped+w.Lines, "line")))
+		notes = append(notes, fmt.Sprintf("The server left out %s of %s, which came faster than its log holds: the sample is of the others", humanize.Comma(w.Skipped), english.Plural(int(w.Skipped+w.Lines), "line", "")))
 	}
 	if w.Wrong > 0 {
-		notes = append(notes, fmt.Sprintf("The log had %s of unknown form", counted(w.Wrong, "line")))
+		notes = append(notes, fmt.Sprintf("The log had %s of unknown form", english.Plural(int(w.Wrong), "line", "")))
 	}
 	for _, s := range w.Sizes {
 		if s.AtMost > s.HitRatio+0.0005 {
@@ -56,7 +59,7 @@ func (w *Watched) unknown() (notes []string) {
 		}
 	}
 	if w.Moved > 0 {
-		notes = append(notes, fmt.Sprintf("Meanwhile %s moved to another slab class. The model moves no pages", counted(w.Moved, "page")))
+		notes = append(notes, fmt.Sprintf("Meanwhile %s moved to another slab class. The model moves no pages", english.Plural(int(w.Moved), "page", "")))
 	}
 	if !w.Deletes {
 		notes = append(notes, "This version does not log deletes: the model keeps what clients delete until they store it again")

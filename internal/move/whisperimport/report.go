@@ -24,17 +24,12 @@ func dryText(all *Tally, schemas []Schema, total int64) string {
 	_ = terminal.Table(&text, rows) // a builder takes everything
 	writeLeftOut(&text, all)
 	fmt.Fprintf(&text, "%s of %s would be imported: %s and %s\n",
-		humanize.Comma(all.Files), counted(total, "file"), counted(all.Points, "point"), counted(all.Rollups, "rollup"))
+		humanize.Comma(all.Files), english.Plural(int(total), "file", ""), english.Plural(int(all.Points), "point", ""), english.Plural(int(all.Rollups), "rollup", ""))
 	return text.String()
 }
 
 // listedSkipped bounds the skipped files that the report for people lists. That for programs has more.
 const listedSkipped = 20
-
-// counted is a number of things, such as "1 file" and "1,200 files".
-func counted(n int64, noun string) string {
-	return humanize.Comma(n) + " " + english.PluralWord(int(n), noun, "")
-}
 
 // writeLeftOut says what was left out.
 func writeLeftOut(w io.Writer, t *Tally) {
@@ -49,7 +44,7 @@ func writeLeftOut(w io.Writer, t *Tally) {
 		{t.Skipped, "file", "that cannot be read:"},
 	} {
 		if n.count > 0 {
-			fmt.Fprintf(w, "left out          %s %s\n", counted(n.count, n.noun), n.what)
+			fmt.Fprintf(w, "left out          %s %s\n", english.Plural(int(n.count), n.noun, ""), n.what)
 		}
 	}
 	for i, s := range t.SkippedList {
@@ -69,11 +64,11 @@ func (r *Report) text() string {
 		fmt.Fprintf(&text, "; %s more in an earlier run", humanize.Comma(r.Before))
 	}
 	fmt.Fprintf(&text, "\npoints            %s, and %s, in %.1f s; %s files/s and %s points/s while sending\n",
-		humanize.Comma(r.Points), counted(r.Rollups, "rollup"), r.Seconds, humanize.Comma(int64(r.FilesRate)), humanize.Comma(int64(r.PointsRate)))
-	fmt.Fprintf(&text, "requests          %s of %s in all, %s\n", humanize.Comma(r.Requests), humanize.IBytes(uint64(r.Sent)), counted(r.Retries, "retry"))
+		humanize.Comma(r.Points), english.Plural(int(r.Rollups), "rollup", ""), r.Seconds, humanize.Comma(int64(r.FilesRate)), humanize.Comma(int64(r.PointsRate)))
+	fmt.Fprintf(&text, "requests          %s of %s in all, %s\n", humanize.Comma(r.Requests), humanize.IBytes(uint64(r.Sent)), english.Plural(int(r.Retries), "retry", ""))
 	writeLeftOut(&text, &r.Tally)
 	if v := r.Verification; v != nil {
-		fmt.Fprintf(&text, "verified          %s of %s series equal", counted(v.Same, "point"), humanize.Comma(v.Series))
+		fmt.Fprintf(&text, "verified          %s of %s series equal", english.Plural(int(v.Same), "point", ""), humanize.Comma(v.Series))
 		for _, n := range []struct {
 			count int64
 			what  string
