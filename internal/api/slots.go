@@ -31,6 +31,6 @@ func newSlots(n int, share *pressure.Share) *Slots {
 
 // BoundPauses lets fewer requests pause where queries have little memory: at most a quarter of it is for
 // their compressors.
-func (s *Slots) BoundPauses(n int, queryBytes int64) {
-	s.SetMostPaused(int(min(pausesPerTurn*int64(max(n, 1)), queryBytes/4/compressorBytes)))
+func (s *Slots) BoundPauses(queryBytes int64) {
+	s.BoundPaused(int(queryBytes / 4 / compressorBytes))
 }

@@ -40,7 +40,7 @@ var (
 func apiOptions(c config.Config, registry *prometheus.Registry, log *slog.Logger) api.Options {
 	split := memoryOf(&c)
 	queries, slots := split.queries, api.NewSlots(c.Query.MaxConcurrent)
-	slots.BoundPauses(c.Query.MaxConcurrent, queries)
+	slots.BoundPauses(queries)
 	processors := &model.Processors{Count: pressure.Processors(), Shared: slots.Shared, Mixed: slots.Mixed}
 	return api.Options{
 		Slots:      slots,

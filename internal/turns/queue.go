@@ -80,6 +80,13 @@ func (q *Queue) SetMostPaused(n int) {
 	q.mostPaused = n
 }
 
+// BoundPaused lets at most n requests pause, if that is fewer.
+func (q *Queue) BoundPaused(n int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.mostPaused = min(q.mostPaused, n)
+}
+
 // Pause gives back the turn of a request that has not ended, and counts it until Resume. It reports false,
 // and the request keeps its turn, if too many pause already.
 func (q *Queue) Pause(tenant string) bool {
