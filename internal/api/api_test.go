@@ -28,6 +28,22 @@ func gateMetrics() GateMetrics {
 	}
 }
 
+// serving serves endpoints of a dialect through a pipeline.
+func serving(o *Options, d Dialect, endpoints ...Endpoint) http.Handler {
+	d.Tenants = OneTenant
+	if d.WriteError == nil {
+		d.WriteError = func(b *Body, e *Error) { b.SendText(e.Status, e.Error()) }
+	}
+	o.SetDefaults()
+	p := NewPipeline(o, &Metrics{
+		Requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "requests"}, []string{"handler", "code"}),
+		Seconds:  prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "seconds"}, []string{"handler"}), Gate: gateMetrics(),
+	})
+	mux := http.NewServeMux()
+	p.Mount(mux, &d, endpoints)
+	return mux
+}
+
 // Two gates to the same slots let in no more than there are, and what leaves by one is free for the other.
 func TestGatesShareSlots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

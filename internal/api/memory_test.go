@@ -30,25 +30,13 @@ type memoryWorld struct {
 
 func newMemoryWorld(poolBytes int64, slots int, l Limits) *memoryWorld {
 	w := &memoryWorld{pool: &model.QueryPool{MaxBytes: poolBytes}, waits: NewWaitMetrics(prometheus.NewRegistry(), nil)}
-	o := &Options{Pool: w.pool, Waits: w.waits, Slots: NewSlots(slots), Limits: l}
-	o.SetDefaults()
-	p := NewPipeline(o, &Metrics{
-		Requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "requests"}, []string{"handler", "code"}),
-		Seconds:  prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "seconds"}, []string{"handler"}), Gate: gateMetrics(),
-	})
-	mux := http.NewServeMux()
-	p.Mount(mux, &Dialect{
-		Tenants: OneTenant,
-		Classify: func(err error, _ bool) *Error {
-			status := http.StatusServiceUnavailable
-			if errors.Is(err, model.ErrLimit) {
-				status = http.StatusUnprocessableEntity
-			}
-			return &Error{Status: status, Err: err}
-		},
-		WriteError: func(b *Body, e *Error) { b.SendText(e.Status, e.Error()) },
-	}, []Endpoint{{Pattern: "/hold", Name: "hold", Needs: Form | Turn | Deadline, Serve: w.hold}, {Pattern: "/stream", Name: "stream", Needs: Form | Turn, Serve: w.stream}})
-	w.Handler = mux
+	w.Handler = serving(&Options{Pool: w.pool, Waits: w.waits, Slots: NewSlots(slots), Limits: l}, Dialect{Classify: func(err error, _ bool) *Error {
+		status := http.StatusServiceUnavailable
+		if errors.Is(err, model.ErrLimit) {
+			status = http.StatusUnprocessableEntity
+		}
+		return &Error{Status: status, Err: err}
+	}}, Endpoint{Pattern: "/hold", Name: "hold", Needs: Form | Turn | Deadline, Serve: w.hold}, Endpoint{Pattern: "/stream", Name: "stream", Needs: Form | Turn, Serve: w.stream})
 	return w
 }
 

@@ -51,15 +51,7 @@ func newSharedWorld(tierBytes int64) *sharedWorld {
 		return nil
 	}
 	w.answers = answer.New(answer.Options{MaxBytes: tierBytes, State: w, Causes: []string{"rows"}, Registerer: prometheus.NewRegistry()})
-	o := &Options{Pool: w.pool, Slots: NewSlots(4), Answers: w.answers}
-	o.SetDefaults()
-	p := NewPipeline(o, &Metrics{
-		Requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "requests"}, []string{"handler", "code"}),
-		Seconds:  prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "seconds"}, []string{"handler"}), Gate: gateMetrics(),
-	})
-	mux := http.NewServeMux()
-	p.Mount(mux, &Dialect{
-		Tenants:  OneTenant,
+	w.Handler = serving(&Options{Pool: w.pool, Slots: NewSlots(4), Answers: w.answers}, Dialect{
 		Classify: func(err error, _ bool) *Error { return &Error{Status: http.StatusServiceUnavailable, Err: err} },
 		WriteError: func(b *Body, e *Error) {
 			if w.writeError != nil {
@@ -67,8 +59,7 @@ func newSharedWorld(tierBytes int64) *sharedWorld {
 			}
 			b.SendText(e.Status, e.Error())
 		},
-	}, []Endpoint{{Pattern: "/slow", Name: "slow", Needs: Form | Turn | Deadline, Serve: w.slow, Kept: &Kept{Times: []string{"time"}, Headers: []string{"Accept"}}}})
-	w.Handler = mux
+	}, Endpoint{Pattern: "/slow", Name: "slow", Needs: Form | Turn | Deadline, Serve: w.slow, Kept: &Kept{Times: []string{"time"}, Headers: []string{"Accept"}}})
 	return w
 }
 

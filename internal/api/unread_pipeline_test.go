@@ -45,24 +45,14 @@ type slowWorld struct {
 
 func newSlowWorld(slots int, l Limits, pool *model.QueryPool, answers *answer.Tier, endpoints ...Endpoint) *slowWorld {
 	o := &Options{Pool: pool, Slots: NewSlots(slots), Limits: l, Answers: answers, Waits: NewWaitMetrics(prometheus.NewRegistry(), nil)}
-	o.SetDefaults()
-	p := NewPipeline(o, &Metrics{
-		Requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "requests"}, []string{"handler", "code"}),
-		Seconds:  prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "seconds"}, []string{"handler"}), Gate: gateMetrics(),
-	})
-	mux := http.NewServeMux()
-	p.Mount(mux, &Dialect{
-		Tenants: OneTenant,
-		Classify: func(err error, _ bool) *Error {
-			var e *Error
-			if errors.As(err, &e) {
-				return e
-			}
-			return &Error{Status: http.StatusServiceUnavailable, Err: err}
-		},
-		WriteError: func(b *Body, e *Error) { b.SendText(e.Status, e.Error()) },
-	}, endpoints)
-	return &slowWorld{mux, o.Slots, NewGate(o.Slots, time.Hour, gateMetrics())}
+	h := serving(o, Dialect{Classify: func(err error, _ bool) *Error {
+		var e *Error
+		if errors.As(err, &e) {
+			return e
+		}
+		return &Error{Status: http.StatusServiceUnavailable, Err: err}
+	}}, endpoints...)
+	return &slowWorld{h, o.Slots, NewGate(o.Slots, time.Hour, gateMetrics())}
 }
 
 // get sends a request of a tenant, and reports whether its response was cut.

@@ -10,14 +10,13 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"slices"
-	"strings"
-	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/shaledb/shale/internal/api/loki"
 	"github.com/shaledb/shale/internal/api/prom"
 	"github.com/shaledb/shale/internal/config"
+	"github.com/shaledb/shale/internal/logtest"
 )
 
 // damageQuery is a request to one of the two APIs.
@@ -158,22 +157,7 @@ func sortJSON(list []any) {
 }
 
 // damageLog keeps what a server says at the levels warning and error.
-type damageLog struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *damageLog) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *damageLog) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
+type damageLog struct{ logtest.Buffer }
 
 func (l *damageLog) logger() *slog.Logger {
 	if l == nil {

@@ -104,8 +104,8 @@ func newDamageWorld(t *testing.T, number int) *damageWorld {
 			w.right = w.ask(e, log)
 		}
 		must(t, e.Close())
-		if log.text.Len() > 0 {
-			t.Fatalf("an undamaged disk makes the server say: %s", &log.text)
+		if said := log.String(); said != "" {
+			t.Fatalf("an undamaged disk makes the server say: %s", said)
 		}
 	}
 	if len(w.queries) != 50 {

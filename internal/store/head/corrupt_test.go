@@ -143,6 +143,16 @@ func TestDamagedLabels(t *testing.T) {
 	t.Logf("%d bytes damage the keys", damaged)
 }
 
+// unreadable fails reads of the file that has a name; "": of none.
+func unreadable(name *atomic.Value) errorfs.Injector {
+	return errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if file := name.Load().(string); file != "" && op.Kind == errorfs.OpFileReadAt && strings.HasSuffix(op.Path, file) {
+			return errorfs.ErrInjected
+		}
+		return nil
+	})
+}
+
 // TestDamagedAndUnreadableLabels: where the disk fails besides, the set may lack nearly all series, and no
 // limit on new series refuses them.
 func TestDamagedAndUnreadableLabels(t *testing.T) {
@@ -150,12 +160,7 @@ func TestDamagedAndUnreadableLabels(t *testing.T) {
 	var broken atomic.Value
 	broken.Store("")
 	r := newRig(t, func(o *Options) { o.Tenant.Series = 310 })
-	r.faults = errorfs.InjectorFunc(func(op errorfs.Op) error {
-		if name := broken.Load().(string); name != "" && op.Kind == errorfs.OpFileReadAt && strings.HasSuffix(op.Path, name) {
-			return errorfs.ErrInjected
-		}
-		return nil
-	})
+	r.faults = unreadable(&broken)
 	r.push("a", 0, 300, r.now, 1)
 	r.must(r.head.Flush(ctx))
 	r.push("a", 300, 301, r.now, 1)
@@ -190,12 +195,7 @@ func TestRebuildAgain(t *testing.T) {
 	broken.Store("")
 	r := newRig(t, func(o *Options) {
 		o.Tenant.Series, o.Tenant.NewSeries, o.NewSeries = 310, 1, 1
-		o.FS = errorfs.Wrap(o.FS, errorfs.InjectorFunc(func(op errorfs.Op) error {
-			if name := broken.Load().(string); name != "" && op.Kind == errorfs.OpFileReadAt && strings.HasSuffix(op.Path, name) {
-				return errorfs.ErrInjected
-			}
-			return nil
-		}))
+		o.FS = errorfs.Wrap(o.FS, unreadable(&broken))
 	})
 	r.push("a", 0, 300, r.now, 1)
 	r.must(r.head.Flush(ctx))
